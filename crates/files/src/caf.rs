@@ -1,5 +1,6 @@
 //! Information chunk and declared length of CAF files, which the demuxer of symphonia lacks.
 
+use super::declared::MAX_LENGTH;
 use super::source::array_at;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
@@ -45,6 +46,8 @@ pub(super) struct Declarations {
     pub(super) tags: Vec<(String, String)>,
     /// Position of the size of the samples, in bytes from the start.
     pub(super) size_at: Option<u64>,
+    /// Whether the samples extend to the end, by a size of -1 or one that is longer than any file.
+    pub(super) is_open: bool,
     /// Whether a packet is declared to be longer than the file, for which the demuxer would take memory.
     pub(super) excess: bool,
     /// Whether packets are of different lengths, which a table has.
@@ -64,7 +67,7 @@ pub(super) fn size_to_end(size_at: u64, length: u64) -> [u8; 8] {
 /// Walks the chunks of a file that begins as CAF.
 pub(super) fn declarations(file: &mut (impl Read + Seek)) -> io::Result<Declarations> {
     let file_length = file.seek(SeekFrom::End(0))?;
-    let (mut position, mut is_open) = (8, false);
+    let mut position = 8;
     let mut this = Declarations::default();
     // Bytes and samples of a packet.
     let mut packet = (0, 0);
@@ -110,13 +113,12 @@ pub(super) fn declarations(file: &mut (impl Read + Seek)) -> io::Result<Declarat
         }
         if &chunk[..4] == b"data" {
             this.size_at = Some(position + 4);
+            this.is_open = size > MAX_LENGTH;
         }
-        // The samples may extend to the end.
-        is_open |= &chunk[..4] == b"data" && size == u64::MAX;
         let Some(next) = position.checked_add(12).and_then(|body| body.checked_add(size)) else { break };
         (position, this.length) = (next, Some(next));
     }
-    this.length = this.length.filter(|_| !is_open);
+    this.length = this.length.filter(|_| !this.is_open);
     Ok(this)
 }
 
@@ -244,8 +246,10 @@ mod tests {
         let expected = [("TITLE", "A title"), ("TRACKNUMBER", "3")];
         assert_eq!(found.tags, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
         assert_eq!(found.size_at, Some(start.len() as u64 + 4));
-        assert_eq!(of(&chunk(b"data", u64::MAX, &[0; 40])).length, None);
-        assert_eq!(of(&chunk(b"data", u64::MAX - 1, &[])).length, Some(start.len() as u64));
+        for open in [u64::MAX, u64::MAX - 1, 1 << 60] {
+            let found = of(&chunk(b"data", open, &[0; 40]));
+            assert!(found.length.is_none() && found.is_open && found.size_at.is_some());
+        }
         for length in 0..start.len() {
             assert!(declarations(&mut Cursor::new(&start[..length])).unwrap().tags.len() < 3);
         }

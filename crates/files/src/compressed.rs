@@ -6,6 +6,7 @@ mod sbr;
 mod track;
 
 use super::chain::Chain;
+use super::declared::MAX_LENGTH;
 use super::error::ReadError;
 use super::losses::Losses;
 use super::metadata::Metadata;
@@ -570,7 +571,8 @@ impl CompressedDecoder {
         } else if let Some(((declared, slack), found)) = self.declared_end.take().zip(self.clock.seconds())
             && found + slack < declared
         {
-            self.losses.missing_samples = ((declared - found) * f64::from(self.sample_rate)) as u64;
+            let missing = ((declared - found) * f64::from(self.sample_rate)) as u64;
+            self.losses.missing_samples = Some(missing).filter(|&missing| missing <= MAX_LENGTH).unwrap_or(0);
         }
         // The demuxer leaves out what is there of a last frame.
         if let Some(chain) = self.chain.as_ref().filter(|_| self.length.is_none() && !self.losses.any()) {

@@ -6,6 +6,9 @@ use std::io::{self, Read};
 /// The first bytes, which hold the length of AIFF and Matroska files.
 pub(super) const START_BYTES: usize = 256;
 
+/// The longest length that is believed, samples or bytes: 46 years at 192 kHz.
+pub(super) const MAX_LENGTH: u64 = 1 << 48;
+
 /// Lengths from here on are placeholders of programs that write to a pipe.
 const OPEN_LENGTH: u32 = 0x7fff_0000;
 

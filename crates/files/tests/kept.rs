@@ -437,6 +437,28 @@ fn positions_of_caf_are_not_guessed() {
 }
 
 #[test]
+fn samples_of_caf_may_extend_to_the_end() {
+    let format = caf_format(8_000.0, b"lpcm", [2, 1, 1, 16]);
+    let mut file = caf(&[(b"desc", &format), (b"data", &[[0; 4].to_vec(), [0x40, 0].repeat(100)].concat())]);
+    let size = file.len() - 204 - 8..file.len() - 204;
+    for open in [-1_i64, -2, 1 << 62] {
+        file[size.clone()].copy_from_slice(&open.to_be_bytes());
+        for reader in [from_bytes(&file), from_stream(&file)] {
+            let (samples, reader) = all(reader);
+            assert!(samples == [0.5; 100] && !reader.losses().any(), "{open}: {}", reader.losses());
+        }
+    }
+    // A tenth of it is there.
+    file[size.clone()].copy_from_slice(&2_004_i64.to_be_bytes());
+    assert_eq!(all(from_bytes(&file)).1.losses().missing_samples, 900);
+    // No file holds as much as a chunk behind them declares.
+    file[size].copy_from_slice(&204_i64.to_be_bytes());
+    file.extend([&b"free"[..], &(1_i64 << 62).to_be_bytes()].concat());
+    let losses = all(from_bytes(&file)).1.losses();
+    assert!(losses.ends_early && losses.missing_samples == 0, "{losses}");
+}
+
+#[test]
 fn delay_and_padding_of_aac_in_caf_are_left_out() {
     let folder = TempDir::new().unwrap();
     let chirp = "aevalsrc='0.5*sin(2000*t*t)':sample_rate=44100:duration=1.1";

@@ -4,7 +4,7 @@ use super::track::{CAF_PROBE, END_OF_MASK, MP4_PROBE, PROBE, Seekable, probed};
 use super::{CompressedDecoder, EXACT_END_SLACK_SECONDS, LOOSE_END_SLACK_SECONDS};
 use crate::caf;
 use crate::chain::Chain;
-use crate::declared::{self, Measured};
+use crate::declared::{self, MAX_LENGTH, Measured};
 use crate::error::ReadError;
 use crate::matroska;
 use crate::metadata::Metadata;
@@ -86,7 +86,7 @@ impl CompressedDecoder {
         }
         // Demuxers that can seek read the end first and refuse a file without one; that of CAF always does.
         let source: Box<dyn MediaSource> = match declared.size_at {
-            Some(size_at) if cut_bytes > 0 => {
+            Some(size_at) if cut_bytes > 0 || declared.is_open => {
                 let size = caf::size_to_end(size_at, length);
                 let patched = Patched::new(source, size_at, size).map_err(ReadError::Io)?;
                 Box::new(Seekable { source: Box::new(patched), length })
@@ -121,7 +121,8 @@ impl CompressedDecoder {
             this.losses.ends_early = true;
             // Reported, but no error.
             this.length = None;
-            this.losses.missing_samples = cut_bytes / this.frame_bytes.unwrap_or(u64::MAX);
+            let missing = cut_bytes / this.frame_bytes.unwrap_or(u64::MAX);
+            this.losses.missing_samples = Some(missing).filter(|&missing| missing <= MAX_LENGTH).unwrap_or(0);
         }
         this.losses.ends_early |= about.is_cut;
         if let Some(end) = granules.get(&this.track) {

@@ -1,5 +1,6 @@
 //! The audio track of a file: which demuxer and decoder read it, and what its header says.
 
+use crate::declared::MAX_LENGTH;
 use crate::error::ReadError;
 use crate::opus::{OpusDecoder, OpusHead};
 use crate::source::ReadSeek;
@@ -221,9 +222,8 @@ impl AudioTrack {
             "ogg" => delay.saturating_add_signed(track.start_ts.get().max(0)),
             _ => 0,
         };
-        // The last page of Ogg may have -1 for a position.
-        let frames = track.num_frames.filter(|&frames| i64::try_from(frames).is_ok());
-        let length = frames.map(|frames| frames.saturating_sub(ogg_start)).filter(|&n| n > 0);
+        let length = track.num_frames.map(|frames| frames.saturating_sub(ogg_start));
+        let length = length.filter(|length| (1..=MAX_LENGTH).contains(length));
         let lossy = LOSSY.contains(&parameters.codec);
         let is_mpeg = [CODEC_ID_MP1, CODEC_ID_MP2, CODEC_ID_MP3].contains(&parameters.codec);
         let end = track.num_frames.filter(|_| is_mpeg).and_then(|end| i64::try_from(end).ok());
@@ -263,7 +263,8 @@ fn alac_bits(cookie: &[u8]) -> Option<u32> {
 pub(super) fn in_header(error: SymphoniaError) -> ReadError {
     match error {
         SymphoniaError::IoError(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            ReadError::NotAudio("it ends within its header".into())
+            // It may have been searched for a frame that matches its header.
+            ReadError::NotAudio("no valid audio before its end".into())
         }
         SymphoniaError::IoError(error) => ReadError::Io(error),
         SymphoniaError::Unsupported(reason) | SymphoniaError::DecodeError(reason)
