@@ -50,11 +50,13 @@ impl Sounding {
         }
         let mut random = seeds.rng(0);
         // Powers of noise are distributed exponentially.
-        let mut draw = |mean: &f64| (-mean * libm::log(1.0 - random.random::<f64>())) as f32;
-        let mut frames =
-            || -> Vec<f32> { (0..SURROUNDING_FRAMES).flat_map(|_| &noise).map(&mut draw).collect() };
-        let (before, after) = (frames(), frames());
-        self.power = [before, std::mem::take(&mut self.power), after].concat();
+        let draw = |mean: &f64| (-mean * libm::log(1.0 - random.random::<f64>())) as f32;
+        let frames = self.places.len() + 2 * SURROUNDING_FRAMES;
+        let mut power: Vec<f32> = (0..frames).flat_map(|_| &noise).map(draw).collect();
+        // The noise goes on where the windows reach beyond the ends of the recording.
+        let within = power[SURROUNDING_FRAMES * self.bins..].iter_mut().zip(&self.power);
+        within.for_each(|(noise, &x)| *noise = noise.max(x));
+        self.power = power;
         self.lead = SURROUNDING_FRAMES;
     }
 
