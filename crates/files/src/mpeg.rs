@@ -503,7 +503,7 @@ mod tests {
             [header, vec![b'x'; item_bytes], footer].concat()
         };
         let lyrics = [&b"LYRICSBEGININD0000210LYR03000"[..], &[b'a'; 3_000], b"003029LYRICS200"].concat();
-        let text = [&LYRICS[..], &[b'a'; 5_100], b"LYRICSEND"].concat();
+        let text = [LYRICS, &[b'a'; 5_100], b"LYRICSEND"].concat();
         let tags = [ape(true, 40), ape(true, 9_000), ape(false, 9_000), lyrics.clone(), text, vec![0; 5_000]];
         for is_adts in [false, true] {
             let frames = frames(is_adts, 200).concat();
