@@ -521,7 +521,8 @@ fn tables(summary: &[ConditionSummary]) -> String {
     if !conditions.is_empty() {
         let width =
             conditions.iter().filter_map(|row| row.condition.as_ref()).map(|name| name.chars().count());
-        let width = width.max().unwrap_or(0).max("condition".len());
+        // A formatted width has at most 65,535 columns.
+        let width = width.max().unwrap_or(0).max("condition".len()).min(1_000);
         let shown = [Metric::Sdr, Metric::SiSdr, Metric::Estoi];
         let _ = write!(text, "\n{:<width$}{:>7}", "condition", "files");
         shown.iter().for_each(|metric| {
