@@ -97,13 +97,13 @@ impl<T: Real> Memory<T> {
         }
     }
 
-    /// Stores a chain's state and the gradient there.
+    /// Stores the state of a chain that has moved, and the gradient there.
     pub(super) fn store(&mut self, slot: usize, state: &[T], gradient: &[T]) {
         let dimension = self.noise.len();
         let column = slot * dimension..(slot + 1) * dimension;
         self.s[column.clone()].copy_from_slice(state);
         self.y[column].copy_from_slice(gradient);
-        self.usable[slot] = gradient.iter().all(|gradient| gradient.is_finite());
+        self.usable[slot] &= gradient.iter().all(|gradient| gradient.is_finite());
     }
 
     /// Builds `H` from the pairs of all slots but `slot`, oldest first.

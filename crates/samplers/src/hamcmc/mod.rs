@@ -251,7 +251,10 @@ impl<T: Real> Hamcmc<T> {
     fn evaluate_others(&mut self, target: &mut dyn Target<T>) {
         let Self { engine, states, next_gradient, blocks, .. } = self;
         let dimension = engine.dimension;
-        for (k, state) in states.iter().enumerate().filter(|(k, _)| *k != self.slot) {
+        for (k, state) in states.iter().enumerate() {
+            if k == self.slot || !blocks.iter().any(|memory| memory.usable[k]) {
+                continue;
+            }
             target.gradient(state, engine.batch(target), next_gradient);
             let columns = state.chunks_exact(dimension).zip(next_gradient.chunks_exact(dimension));
             for (memory, (state, gradient)) in blocks.iter_mut().zip(columns) {
