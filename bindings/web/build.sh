@@ -49,7 +49,7 @@ fi
 # Code that runs once per recording is optimised for size. wasm-bindgen needs the symbols, and strips them itself.
 small=(--config 'profile.release.codegen-units=1' --config 'profile.release.strip="none"')
 for package in serde serde_core serde_json safetensors hashbrown tracing-core wasm-bindgen js-sys; do
-    small+=(--config "profile.release.package.$package.opt-level=\"s\"")
+    small+=(--config "profile.$profile.package.$package.opt-level=\"s\"")
 done
 build() {
     RUSTFLAGS=$1 "${cargo[@]}" build --locked "${standard[@]}" "${small[@]}" --profile "$profile" \
