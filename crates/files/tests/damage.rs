@@ -446,18 +446,23 @@ fn element(kind: u32, body: &[u8]) -> Vec<u8> {
     [&kind[start..], &(body.len() as u32 | 1 << 28).to_be_bytes(), body].concat()
 }
 
-#[test]
-fn silence_is_bounded_by_what_is_there() {
-    // Samples of 16 bits at 16 kHz, in packets of 20 ms.
+/// The description of a track of Matroska: samples of 16 bits at 16 kHz, without the duration of a packet.
+fn pcm_track() -> Vec<u8> {
     let format = [element(0xb5, &16_000_f32.to_be_bytes()), element(0x6264, &[16])].concat();
-    let track = [
+    let parts = [
         element(0xd7, &[1]),
         element(0x73c5, &[1]),
         element(0x83, &[2]),
         element(0x86, b"A_PCM/INT/LIT"),
-        element(0x23_e383, &20_000_000_u32.to_be_bytes()),
         element(0xe1, &format),
     ];
+    parts.concat()
+}
+
+#[test]
+fn silence_is_bounded_by_what_is_there() {
+    // Packets of 20 ms.
+    let track = [pcm_track(), element(0x23_e383, &20_000_000_u32.to_be_bytes())];
     let header = element(0x1a45_dfa3, &element(0x4282, b"matroska"));
     let scale = element(0x2a_d7b1, &1_000_000_u32.to_be_bytes());
     let information = [scale, element(0x4d80, b"none"), element(0x5741, b"none")].concat();
@@ -491,14 +496,6 @@ fn silence_is_bounded_by_what_is_there() {
 
 #[test]
 fn what_the_demuxer_of_matroska_does_not_find_its_way_behind_is_told() {
-    let format = [element(0xb5, &16_000_f32.to_be_bytes()), element(0x6264, &[16])].concat();
-    let track = [
-        element(0xd7, &[1]),
-        element(0x73c5, &[1]),
-        element(0x83, &[2]),
-        element(0x86, b"A_PCM/INT/LIT"),
-        element(0xe1, &format),
-    ];
     let information = [element(0x4d80, b"none"), element(0x5741, b"none")].concat();
     let block = |number: u16| {
         element(0xa3, &[&[0x81][..], &(20 * number).to_be_bytes(), &[0x80], &[7; 640]].concat())
@@ -509,7 +506,7 @@ fn what_the_demuxer_of_matroska_does_not_find_its_way_behind_is_told() {
         let cluster = |parts: &[u8]| element(0x1f43_b675, &[&element(0xe7, &[0]), parts].concat());
         let parts = [
             element(0x1549_a966, &information),
-            element(0x1654_ae6b, &element(0xae, &track.concat())),
+            element(0x1654_ae6b, &element(0xae, &pcm_track())),
             cluster(&blocks(0..25)),
             behind.to_vec(),
             cluster(&[&blocks(25..35), within, &blocks(35..50)].concat()),

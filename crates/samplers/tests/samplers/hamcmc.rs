@@ -11,6 +11,26 @@ use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
 use curvature::largest_curvature;
 
+/// The mean square of the moves of so many steps in one dimension, and how many have pairs: the first have none, a few others
+/// none that can be used, and these do not count.
+fn mean_square(
+    sampler: &mut Hamcmc<f64>,
+    target: &mut dyn Target<f64>,
+    start: f64,
+    steps: usize,
+) -> (f64, f64) {
+    let (mut theta, mut square, mut count) = ([start], 0.0, 0.0);
+    for _ in 0..steps {
+        let start = sampler.next_start(&theta)[0];
+        let step = sampler.step(target, &mut theta);
+        if step.pairs > Some(0) {
+            square += (theta[0] - start).powi(2);
+            count += 1.0;
+        }
+    }
+    (square / count, count)
+}
+
 /// In one dimension a pair is the whole of `H`: `1 / (curvature + lambda)`, whichever states it is of.
 #[test]
 fn pairs_of_hamcmc_have_lambda_in_their_curvature() {
@@ -26,17 +46,8 @@ fn pairs_of_hamcmc_have_lambda_in_their_curvature() {
         let sampler = Hamcmc::new(1, 1, settings, SeedTree::new(2)).unwrap();
         let mut sampler = sampler.with_pairs(pairs).unwrap().with_shifted_pairs();
         let mut target = Gaussian::new(vec![0.0], vec![precision]).unwrap();
-        let (mut theta, mut square, mut count) = (vec![0.5_f64], 0.0, 0.0);
-        for _ in 0..100_000 {
-            let start = sampler.next_start(&theta)[0];
-            let step = sampler.step(&mut target, &mut theta);
-            // The first steps have no pairs, a few others none that can be used.
-            if step.pairs > Some(0) {
-                square += (theta[0] - start).powi(2);
-                count += 1.0;
-            }
-        }
-        let found = square / count / (2.0 * eps);
+        let (square, count) = mean_square(&mut sampler, &mut target, 0.5, 100_000);
+        let found = square / (2.0 * eps);
         let expected = 1.0 / (precision + lambda);
         // The standard error is half a percent.
         assert!(
@@ -76,16 +87,8 @@ fn pairs_of_hamcmc_are_free_of_the_noise_of_minibatches() {
         let settings = HamcmcSettings { gradient, memory: 4, ..HamcmcSettings::default() };
         let sampler = Hamcmc::new(1, 1, settings, SeedTree::new(2)).unwrap();
         let mut sampler = sampler.with_pairs(pairs).unwrap();
-        let (mut theta, mut square, mut count) = ([49.5], 0.0, 0.0);
-        for _ in 0..20_000 {
-            let start = sampler.next_start(&theta)[0];
-            let step = sampler.step(&mut Scattered, &mut theta);
-            if step.pairs > Some(0) {
-                square += (theta[0] - start).powi(2);
-                count += 1.0;
-            }
-        }
-        let found = square / count / (2.0 * eps);
+        let (square, count) = mean_square(&mut sampler, &mut Scattered, 49.5, 20_000);
+        let found = square / (2.0 * eps);
         // The standard error is 1 %.
         assert!((found / 0.01 - 1.0).abs() < 0.04 && count > 19_000.0, "{pairs:?}: {found} {count}");
     }
