@@ -255,7 +255,7 @@ impl Separator {
         // Factors of a narrower band do not cover the new bins.
         let factors = previous.filter(|previous| previous.occupied == occupied);
         // The small network is for speed.
-        let second_look = !self.settings.gain.small_network;
+        let second_estimate = !self.settings.gain.small_network;
         let power_low = rows(power, bins, 0..low);
         let power_high = rows(power, bins, low..occupied);
         Block {
@@ -264,7 +264,7 @@ impl Separator {
                 .networks
                 .as_ref()
                 .filter(|_| !model_alone)
-                .map(|networks| SpeechPresence::new(networks, second_look, low, &power_low, &power_high)),
+                .map(|networks| SpeechPresence::new(networks, second_estimate, low, &power_low, &power_high)),
             bins,
             power,
             power_low,

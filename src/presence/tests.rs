@@ -57,12 +57,13 @@ fn the_unit_of_power_and_an_odd_last_frame_do_not_matter() {
 }
 
 #[test]
-fn a_second_look_raises_the_odds_of_soft_passages_alone() {
+fn a_second_estimate_raises_the_odds_of_soft_passages_alone() {
     let net = PresenceNet::built_in().unwrap();
     // 3 s, and the same 20 dB softer.
     let loud = spectrum(513).repeat(4);
     let power: Vec<f32> = loud.iter().copied().chain(loud.iter().map(|x| x * 0.01)).collect();
-    let [once, twice] = [false, true].map(|second_look| net.band_log_odds(&power, 513, second_look).odds);
+    let [once, twice] =
+        [false, true].map(|second_estimate| net.band_log_odds(&power, 513, second_estimate).odds);
     let loud_odds = 160 * BANDS;
     assert_eq!(once[..loud_odds], twice[..loud_odds]);
     let raised = twice.iter().zip(&once).map(|(twice, once)| twice - once);

@@ -27,7 +27,7 @@ pub(super) struct Quantiles {
     pub above: f64,
 }
 
-/// The network: three layers, each [`Layout::ByInput`].
+/// The network: three layers, in [`Layout::ByInput`]; the file has them in [`Layout::ByOutput`].
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct QuantileNet {
     first: Vec<f32>,
