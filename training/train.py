@@ -176,8 +176,7 @@ def end_of(a):
     if a.minutes is not None:
         return time.time() + 60 * a.minutes
     now = datetime.datetime.fromtimestamp(time.time(), datetime.timezone.utc)
-    hour, minute = map(int, a.until.split(":"))
-    end = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    end = datetime.datetime.combine(now.date(), a.until, now.tzinfo)
     return (end if end > now else end + datetime.timedelta(days=1)).timestamp()
 
 
@@ -255,7 +254,7 @@ def arguments(words=None):
     parser.add_argument("prepared", help="folder that prepare.py has made")
     parser.add_argument("checkpoint")
     end = parser.add_mutually_exclusive_group(required=True)
-    end.add_argument("--until", metavar="HH:MM", help="UTC; tomorrow, if that time has passed today")
+    end.add_argument("--until", type=datetime.time.fromisoformat, metavar="HH:MM", help="UTC; tomorrow, if that time has passed today")
     end.add_argument("--minutes", type=float)
     parser.add_argument("--new-schedule", action="store_true", help="begin the schedule of the step size anew, from the weights and the optimiser's state of CHECKPOINT")
     parser.add_argument("--steps", type=int, help="end after so many more steps, at half the step size all through")
