@@ -223,6 +223,34 @@ impl LiveDenoiser {
         }
     }
 
+    /// Mean power per bin of the noise that was learned last, relative to white noise at full scale ±1; `None` if none was. For
+    /// [`set_learned_noise`](Self::set_learned_noise), in a later session as well.
+    #[must_use]
+    pub fn learned_noise(&self) -> Option<&[f32]> {
+        (self.noise_capture.done > 0).then_some(&self.noise_capture.power)
+    }
+
+    /// Takes `power` for noise that was learned, and starts the noise estimate from it; `None` forgets what was learned.
+    ///
+    /// # Errors
+    /// [`DenoiseError::NoiseBins`] or [`DenoiseError::Settings`] if there is not one power for each bin, as of
+    /// [`learned_noise`](Self::learned_noise) at another sample rate, or one is negative or not finite. Nothing is changed then.
+    pub fn set_learned_noise(&mut self, power: Option<&[f32]>) -> Result<(), DenoiseError> {
+        let Some(power) = power else {
+            (self.noise_capture.left, self.noise_capture.done) = (0, 0);
+            return Ok(());
+        };
+        let (found, expected) = (power.len(), self.power.len());
+        if found != expected {
+            return Err(DenoiseError::NoiseBins { found, expected });
+        }
+        power.iter().try_for_each(|&power| within("learned noise", power, 0.0..=f32::MAX))?;
+        self.noise_capture.power.copy_from_slice(power);
+        (self.noise_capture.left, self.noise_capture.done) = (0, 1);
+        self.separation.set_noise(power);
+        Ok(())
+    }
+
     /// Levels over the last 0.1 s.
     #[must_use]
     pub fn meters(&self) -> LiveMeters {

@@ -137,6 +137,14 @@ pub enum DenoiseError {
         /// Window of the session, samples.
         expected: usize,
     },
+    /// Learned noise has the bins of another sample rate.
+    #[error("learned noise has {found} bins; expected {expected}, those of the sample rate in use")]
+    NoiseBins {
+        /// Bins of the noise.
+        found: usize,
+        /// Bins of the denoiser.
+        expected: usize,
+    },
     /// The progress callback cancelled it.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
@@ -154,6 +162,7 @@ impl DenoiseError {
             | Self::ArrayChannels { .. }
             | Self::NoiseRate { .. }
             | Self::NoiseWindow { .. }
+            | Self::NoiseBins { .. }
             | Self::Started
             | Self::Finished => ErrorKind::Input,
             Self::Cancelled(_) => ErrorKind::Cancelled,

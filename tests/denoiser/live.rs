@@ -411,6 +411,35 @@ fn a_reset_to_learned_noise_starts_from_it() {
     assert!(noise_dbfs[0] - noise_dbfs[1] > 3.0, "{noise_dbfs:?}");
 }
 
+#[test]
+fn learned_noise_can_be_kept_for_a_later_session() {
+    let (learned, input) = (noise(16_000, 0.01, 12), noise(8_000, 0.2, 13));
+    let mut first = live(16_000, 1, LiveControls::default());
+    assert_eq!(first.learned_noise(), None);
+    first.learn_noise(0.9);
+    run(&mut first, &learned, 100);
+    let power = first.learned_noise().unwrap().to_vec();
+    // That of white noise whose samples are equally likely up to its level.
+    let mean = power.iter().sum::<f32>() / power.len() as f32;
+    assert!((3.0 * mean / 0.01_f32.powi(2)).ln().abs() < 0.1, "{mean:e}");
+    first.reset_to_learned_noise();
+    let expected = run(&mut first, &input, 100);
+
+    let mut later = live(16_000, 1, LiveControls::default());
+    let unlearned = run(&mut later, &input, 100);
+    later.reset();
+    later.set_learned_noise(Some(&power)).unwrap();
+    assert!(run(&mut later, &input, 100) == expected && expected != unlearned);
+    let wrong = [vec![1.0; power.len() - 1], vec![-1.0; power.len()], vec![f32::NAN; power.len()]];
+    for wrong in wrong {
+        later.set_learned_noise(Some(&wrong)).unwrap_err();
+        assert_eq!(later.learned_noise(), Some(&power[..]));
+    }
+    later.set_learned_noise(None).unwrap();
+    later.reset_to_learned_noise();
+    assert!(later.learned_noise().is_none() && run(&mut later, &input, 100) == unlearned);
+}
+
 /// A second of what a day brings, the same whenever the same second of a minute: noise that changes by 50 dB, voices made of
 /// pulses, hum, music, clipping, clicks, digital silence, and what is no number.
 fn second_of_a_day(second: usize) -> Vec<f32> {

@@ -22,6 +22,7 @@ fn nothing_is_allocated_while_it_runs() {
                     30 => live.set_controls(LiveControls { mix: 0.5, ..LiveControls::default() }),
                     50 => live.learn_noise(0.1),
                     90 => live.reset(),
+                    93 => live.set_learned_noise(None).unwrap(),
                     95 => live.reset_to_learned_noise(),
                     _ => {}
                 }

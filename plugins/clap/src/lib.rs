@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 #![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic, clippy::unwrap_used))]
 
+mod noise;
 mod parameters;
 
 use alphamf_plugin::{Buffers, Plugin as Running};
@@ -21,8 +22,8 @@ use clack_plugin::plugin::features::{AUDIO_EFFECT, MONO, RESTORATION, STEREO};
 use clack_plugin::prelude::*;
 use clack_plugin::process::ConstantMask;
 use clack_plugin::stream::{InputStream, OutputStream};
-use parameters::Parameters;
-use std::cell::Cell;
+use noise::{Noise, Saved};
+use parameters::{ForeignState, Parameters};
 use std::ffi::CStr;
 use std::fmt;
 use std::io::{Read, Write};
@@ -30,7 +31,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Maximum length of a saved state, bytes.
-const MAX_STATE_BYTES: u64 = 1 << 16;
+const MAX_STATE_BYTES: u64 = 1 << 20;
+/// First line of a saved state.
+const STATE: &str = "alphamf 1";
 
 /// Plugin of `WIDTH` channels.
 struct Denoise<const WIDTH: usize>;
@@ -38,7 +41,7 @@ struct Denoise<const WIDTH: usize>;
 impl<const WIDTH: usize> Plugin for Denoise<WIDTH> {
     type AudioProcessor<'a> = Processor<'a, WIDTH>;
     type Shared<'a> = Shared;
-    type MainThread<'a> = MainThread<'a, WIDTH>;
+    type MainThread<'a> = MainThread<'a>;
 
     fn declare_extensions(builder: &mut PluginExtensions<Self>, _: Option<&Shared>) {
         builder
@@ -53,6 +56,7 @@ impl<const WIDTH: usize> Plugin for Denoise<WIDTH> {
 /// State shared by all threads of a plugin.
 struct Shared {
     parameters: Parameters,
+    noise: Noise,
     /// Delay in samples; 0 before the first activation.
     latency: AtomicU32,
 }
@@ -60,16 +64,16 @@ struct Shared {
 impl PluginShared<'_> for Shared {}
 
 /// Part of a plugin that runs on the main thread.
-struct MainThread<'a, const WIDTH: usize> {
+struct MainThread<'a> {
     host: HostMainThreadHandle<'a>,
     shared: &'a Shared,
-    /// Of the last activation: it holds the noise that was learned.
-    idle: Cell<Option<Running<WIDTH>>>,
+    /// Number of channels.
+    width: u32,
 }
 
-impl<'a, const WIDTH: usize> PluginMainThread<'a, Shared> for MainThread<'a, WIDTH> {}
+impl<'a> PluginMainThread<'a, Shared> for MainThread<'a> {}
 
-impl<const WIDTH: usize> PluginAudioPortsImpl for MainThread<'_, WIDTH> {
+impl PluginAudioPortsImpl for MainThread<'_> {
     fn count(&self, _is_input: bool) -> u32 {
         1
     }
@@ -79,22 +83,22 @@ impl<const WIDTH: usize> PluginAudioPortsImpl for MainThread<'_, WIDTH> {
             writer.set(&AudioPortInfo {
                 id: ClapId::new(0),
                 name: if is_input { b"Input" } else { b"Output" },
-                channel_count: WIDTH as u32,
+                channel_count: self.width,
                 flags: AudioPortFlags::IS_MAIN,
-                port_type: Some(if WIDTH == 1 { AudioPortType::MONO } else { AudioPortType::STEREO }),
+                port_type: Some(if self.width == 1 { AudioPortType::MONO } else { AudioPortType::STEREO }),
                 in_place_pair: Some(ClapId::new(0)),
             });
         }
     }
 }
 
-impl<const WIDTH: usize> PluginLatencyImpl for MainThread<'_, WIDTH> {
+impl PluginLatencyImpl for MainThread<'_> {
     fn get(&self) -> u32 {
         self.shared.latency.load(Ordering::Relaxed)
     }
 }
 
-impl<const WIDTH: usize> PluginMainThreadParams for MainThread<'_, WIDTH> {
+impl PluginMainThreadParams for MainThread<'_> {
     fn count(&self) -> u32 {
         parameters::ALL.len() as u32
     }
@@ -122,15 +126,23 @@ impl<const WIDTH: usize> PluginMainThreadParams for MainThread<'_, WIDTH> {
     }
 }
 
-impl<const WIDTH: usize> PluginStateImpl for MainThread<'_, WIDTH> {
+impl PluginStateImpl for MainThread<'_> {
     fn save(&self, output: &mut OutputStream) -> Result<(), PluginError> {
-        Ok(output.write_all(self.shared.parameters.state().as_bytes())?)
+        let Shared { parameters, noise, .. } = self.shared;
+        Ok(write!(output, "{STATE}\n{}{}", parameters.state(), noise.state())?)
     }
 
     fn load(&self, input: &mut InputStream) -> Result<(), PluginError> {
         let mut state = String::new();
         input.take(MAX_STATE_BYTES).read_to_string(&mut state)?;
-        self.shared.parameters.set_state(&state)?;
+        let mut lines = state.lines();
+        let first = lines.next().unwrap_or_default();
+        if first != STATE {
+            return Err(ForeignState::of(first).into());
+        }
+        let noise = Saved::read(lines.clone())?;
+        self.shared.parameters.set_state(lines)?;
+        self.shared.noise.restore(noise);
         if let Some(parameters) = self.host.get_extension::<HostParams>() {
             parameters.rescan(&self.host, ParamRescanFlags::VALUES);
         }
@@ -142,41 +154,61 @@ impl<const WIDTH: usize> PluginStateImpl for MainThread<'_, WIDTH> {
 struct Processor<'a, const WIDTH: usize> {
     shared: &'a Shared,
     running: Running<WIDTH>,
+    /// Whether it has learned noise that is not shared yet.
+    unshared: bool,
 }
 
 impl<const WIDTH: usize> Processor<'_, WIDTH> {
     fn apply_parameters(&mut self) {
+        let learning = self.shared.parameters.learning();
         self.running.set_controls(self.shared.parameters.controls());
-        self.running.learn(self.shared.parameters.learning());
+        self.running.learn(learning);
+        self.unshared |= learning;
+    }
+
+    /// Takes noise that was loaded with a project.
+    fn take_noise(&mut self) {
+        let (rate, running) = (self.running.sample_rate(), &mut self.running);
+        if self.shared.noise.give_loaded(rate, |power| running.set_learned_noise(power)) {
+            self.unshared = false;
+        }
+    }
+
+    /// Shares noise that was learned, so that it is saved.
+    fn share_noise(&mut self) {
+        if self.unshared && !self.shared.parameters.learning() {
+            let (rate, noise) = (self.running.sample_rate(), self.running.learned_noise());
+            self.unshared = !self.shared.noise.try_put(rate, noise);
+        }
     }
 }
 
-impl<'a, const WIDTH: usize> PluginAudioProcessor<'a, Shared, MainThread<'a, WIDTH>>
-    for Processor<'a, WIDTH>
-{
+impl<'a, const WIDTH: usize> PluginAudioProcessor<'a, Shared, MainThread<'a>> for Processor<'a, WIDTH> {
     fn activate(
         _: HostAudioProcessorHandle<'a>,
-        main_thread: &MainThread<'a, WIDTH>,
+        main_thread: &MainThread<'a>,
         shared: &'a Shared,
         configuration: PluginAudioConfiguration,
     ) -> Result<Self, PluginError> {
         let sample_rate = configuration.sample_rate.round() as u32;
-        let idle = main_thread.idle.take().filter(|idle| idle.sample_rate() == sample_rate);
-        let running = idle.map_or_else(|| Running::new(sample_rate), Ok)?;
+        let mut running = Running::new(sample_rate)?;
+        shared.noise.give(sample_rate, |power| running.set_learned_noise(power));
         let latency = running.latency() as u32;
         if shared.latency.swap(latency, Ordering::Relaxed) != latency
             && let Some(extension) = main_thread.host.get_extension::<HostLatency>()
         {
             extension.changed(&main_thread.host);
         }
-        let mut processor = Self { shared, running };
+        let mut processor = Self { shared, running, unshared: false };
         // Set before the start, the controls need no transition.
         processor.reset();
         Ok(processor)
     }
 
-    fn deactivate(self, main_thread: &MainThread<'a, WIDTH>) {
-        main_thread.idle.set(Some(self.running));
+    fn deactivate(self, _: &MainThread<'a>) {
+        if self.unshared {
+            self.shared.noise.put(self.running.sample_rate(), self.running.learned_noise());
+        }
     }
 
     fn process(
@@ -188,6 +220,7 @@ impl<'a, const WIDTH: usize> PluginAudioProcessor<'a, Shared, MainThread<'a, WID
         let count = audio.frames_count() as usize;
         let mut buffers = HostBuffers(&mut audio);
         let mut done = 0;
+        self.take_noise();
         for batch in events.input.batch() {
             batch.events().for_each(|event| self.shared.parameters.apply(event));
             self.apply_parameters();
@@ -195,6 +228,7 @@ impl<'a, const WIDTH: usize> PluginAudioProcessor<'a, Shared, MainThread<'a, WID
             self.running.run(done..end, &mut buffers);
             done = end;
         }
+        self.share_noise();
         if let Some(mut port) = audio.output_port(0) {
             port.set_constant_mask(ConstantMask::FULLY_DYNAMIC);
         }
@@ -202,6 +236,7 @@ impl<'a, const WIDTH: usize> PluginAudioProcessor<'a, Shared, MainThread<'a, WID
     }
 
     fn reset(&mut self) {
+        self.take_noise();
         self.running.set_controls(self.shared.parameters.controls());
         self.running.reset();
     }
@@ -299,8 +334,14 @@ fn instance<'a, const WIDTH: usize>(
     PluginInstance::new::<Denoise<WIDTH>>(
         host,
         descriptor,
-        |_| Ok(Shared { parameters: Parameters::default(), latency: AtomicU32::new(0) }),
-        |host, shared| Ok(MainThread { host, shared, idle: Cell::new(None) }),
+        |_| {
+            Ok(Shared {
+                parameters: Parameters::default(),
+                noise: Noise::default(),
+                latency: AtomicU32::new(0),
+            })
+        },
+        |host, shared| Ok(MainThread { host, shared, width: WIDTH as u32 }),
     )
 }
 

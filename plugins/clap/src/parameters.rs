@@ -49,12 +49,16 @@ const MIX_AT: usize = 2;
 const BYPASS_AT: usize = 3;
 const LEARN_AT: usize = 4;
 
-/// First line of a saved state.
-const STATE: &str = "alphamf 1";
-
 /// A saved state of another plugin or version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignState(String);
+
+impl ForeignState {
+    /// The start of a line that is none of a saved state.
+    pub fn of(line: &str) -> Self {
+        Self(line.chars().take(40).collect())
+    }
+}
 
 impl fmt::Display for ForeignState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -161,19 +165,13 @@ impl Parameters {
 
     /// Saved state: one line per value.
     pub fn state(&self) -> String {
-        let lines =
-            ALL.iter().enumerate().map(|(n, parameter)| format!("{} {}\n", parameter.key, self.at(n)));
-        format!("{STATE}\n{}", lines.collect::<String>())
+        ALL.iter().enumerate().map(|(n, parameter)| format!("{} {}\n", parameter.key, self.at(n))).collect()
     }
 
-    /// Restores a saved state. Missing values get their default, unknown ones are ignored; an invalid state changes nothing.
-    pub fn set_state(&self, state: &str) -> Result<(), ForeignState> {
-        let foreign = |line: &str| ForeignState(line.chars().take(40).collect());
-        let mut lines = state.lines();
-        let first = lines.next().unwrap_or_default();
-        if first != STATE {
-            return Err(foreign(first));
-        }
+    /// Restores a saved state, without its first line. Missing values get their default, unknown ones are ignored; an invalid
+    /// state changes nothing.
+    pub fn set_state<'a>(&self, lines: impl Iterator<Item = &'a str>) -> Result<(), ForeignState> {
+        let foreign = ForeignState::of;
         let mut values = ALL.each_ref().map(|parameter| f64::from(parameter.knob.default));
         for line in lines {
             let (key, value) = line.split_once(' ').ok_or_else(|| foreign(line))?;
@@ -218,17 +216,17 @@ mod tests {
     fn an_invalid_state_changes_nothing() {
         let parameters = Parameters::default();
         let state = parameters.state();
-        assert_eq!(state, "alphamf 1\nstrength 1\nfloor_db -45\nmix 1\nbypass 0\nlearn_noise 0\n");
-        parameters.set_state("alphamf 1\nmix 0.25\nfloor_db -1e9\nof_a_later_version 3\n").unwrap();
+        assert_eq!(state, "strength 1\nfloor_db -45\nmix 1\nbypass 0\nlearn_noise 0\n");
+        let later = "mix 0.25\nfloor_db -1e9\nof_a_later_version 3\n";
+        parameters.set_state(later.lines()).unwrap();
         assert_eq!(parameters.get(MIX_AT as u32), Some(0.25));
         assert_eq!(parameters.get(FLOOR_AT as u32), Some(-60.0));
-        for wrong in ["", "nonsense", "alphamf 2\n", "alphamf 1\nmix\n", "alphamf 1\nstrength 2\nmix loud\n"]
-        {
-            assert!(parameters.set_state(wrong).is_err(), "{wrong}");
+        for wrong in ["nonsense", "mix\n", "strength 2\nmix loud\n"] {
+            assert!(parameters.set_state(wrong.lines()).is_err(), "{wrong}");
             assert_eq!(parameters.get(GAIN_EXPONENT_AT as u32), Some(1.0));
         }
         assert_eq!(ForeignState("x".into()).to_string(), "\"x\": expected a saved state of alphamf");
-        parameters.set_state(&state).unwrap();
+        parameters.set_state(state.lines()).unwrap();
         assert_eq!(parameters.controls(), LiveControls::default());
         assert!(!parameters.learning());
         assert_eq!(parameters.get(5), None);

@@ -11,7 +11,7 @@ use clack_extensions::state::PluginState;
 use clack_extensions::tail::{PluginTail, TailLength};
 use clack_host::prelude::*;
 use shared::{
-    BYPASS, Change, FLOOR, GAIN_EXPONENT, LEARN, MIX, MONO, STEREO, activate, instance, now, sound,
+    BYPASS, Change, FLOOR, GAIN_EXPONENT, Host, LEARN, MIX, MONO, STEREO, activate, instance, now, sound,
 };
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -232,12 +232,57 @@ fn learned_noise_outlasts_a_reset_and_another_activation() {
     let mut processor = activate(&mut plugin, 16_000.0).unwrap();
     assert!(starts(&mut processor) == learned, "after another activation");
     plugin.deactivate(processor.stop_processing());
-    // Of another rate, it is no noise for this one.
+    // At another rate it is no noise, and stays for this one.
     for (rate, same) in [(8_000.0, false), (16_000.0, true)] {
         let mut processor = activate(&mut plugin, rate).unwrap();
-        assert_eq!(starts(&mut processor) == unlearned, same, "{rate} Hz");
+        assert_eq!(starts(&mut processor) == learned, same, "{rate} Hz");
         plugin.deactivate(processor.stop_processing());
     }
+}
+
+#[test]
+fn learned_noise_is_saved_with_the_project() {
+    let (noise, start) = ([sound(16_000, 9)], [sound(4_000, 10)]);
+    let starts = |processor: &mut _| shared::process(processor, &start, &[160], &[], |_| ());
+    let state = |plugin: &mut PluginInstance<Host>| {
+        let handle = plugin.plugin_handle();
+        let mut saved = Vec::new();
+        handle.get_extension::<PluginState>().unwrap().save(&handle, &mut saved).unwrap();
+        saved
+    };
+    let load = |plugin: &mut PluginInstance<Host>, saved: &[u8]| {
+        let handle = plugin.plugin_handle();
+        handle.get_extension::<PluginState>().unwrap().load(&handle, &mut &*saved)
+    };
+    let mut plugin = instance(&ENTRY, MONO);
+    let empty = state(&mut plugin);
+    let mut processor = activate(&mut plugin, 16_000.0).unwrap();
+    let changes = [now(LEARN, 1.0), Change { at: 15_000, parameter: LEARN, value: 0.0 }];
+    shared::process(&mut processor, &noise, &[160], &changes, |_| ());
+    let saved = state(&mut plugin);
+    assert!(saved.len() > empty.len());
+    processor.reset();
+    let learned = starts(&mut processor);
+
+    // Before activation, and while the plugin runs; a project without noise forgets it.
+    let mut other = instance(&ENTRY, MONO);
+    load(&mut other, &saved).unwrap();
+    assert_eq!(state(&mut other), saved);
+    let mut processor_of_other = activate(&mut other, 16_000.0).unwrap();
+    assert!(starts(&mut processor_of_other) == learned);
+    load(&mut other, &empty).unwrap();
+    processor_of_other.reset();
+    let unlearned = starts(&mut processor_of_other);
+    assert!(unlearned != learned);
+    processor_of_other.reset();
+    assert!(starts(&mut processor_of_other) == unlearned);
+    load(&mut other, &saved).unwrap();
+    assert!(load(&mut other, &[&empty[..], b"noise loud\n"].concat()).is_err());
+    starts(&mut processor_of_other);
+    processor_of_other.reset();
+    assert!(starts(&mut processor_of_other) == learned);
+    other.deactivate(processor_of_other.stop_processing());
+    plugin.deactivate(processor.stop_processing());
 }
 
 #[test]

@@ -103,6 +103,19 @@ impl<const WIDTH: usize> Plugin<WIDTH> {
         }
     }
 
+    /// Mean power per bin of the noise that was learned last, if any was.
+    #[must_use]
+    pub fn learned_noise(&self) -> Option<&[f32]> {
+        self.live.learned_noise()
+    }
+
+    /// Starts the noise estimate from noise that was learned before, or forgets it. Noise of another sample rate counts as none.
+    pub fn set_learned_noise(&mut self, power: Option<&[f32]>) {
+        if self.live.set_learned_noise(power).is_err() {
+            self.live.set_learned_noise(None).ok();
+        }
+    }
+
     /// Clears all state but noise that was learned, from which the estimate starts again; the next controls apply without
     /// transition.
     pub fn reset(&mut self) {
