@@ -245,6 +245,7 @@ impl<'a, const WIDTH: usize> PluginAudioProcessor<'a, Shared, MainThread<'a>> fo
 impl<const WIDTH: usize> PluginAudioProcessorParams for Processor<'_, WIDTH> {
     fn flush(&mut self, input: &InputEvents, _: &mut OutputEvents) {
         input.iter().for_each(|event| self.shared.parameters.apply(event));
+        self.share_noise();
     }
 }
 

@@ -111,6 +111,8 @@ impl<const WIDTH: usize> Plugin<WIDTH> {
 
     /// Starts the noise estimate from noise that was learned before, or forgets it. Noise of another sample rate counts as none.
     pub fn set_learned_noise(&mut self, power: Option<&[f32]>) {
+        // What is learned at the moment begins anew.
+        self.learning = false;
         if self.live.set_learned_noise(power).is_err() {
             self.live.set_learned_noise(None).ok();
         }
