@@ -113,7 +113,22 @@ struct NoiseCapture {
     left: usize,
     /// Frames so far.
     done: usize,
+    /// Whether the next frame replaces what was captured before.
+    is_new: bool,
     power: Vec<f32>,
+}
+
+impl NoiseCapture {
+    /// Averages the power per bin of the next frame.
+    fn add(&mut self, power: &[f32]) {
+        if std::mem::take(&mut self.is_new) {
+            self.done = 0;
+            self.power.fill(0.0);
+        }
+        self.done += 1;
+        let weight = 1.0 / self.done as f32;
+        self.power.iter_mut().zip(power).for_each(|(mean, power)| *mean += weight * (power - *mean));
+    }
 }
 
 /// Mean powers, smoothed by `keep` per frame.
@@ -180,7 +195,7 @@ impl LiveDenoiser {
             mix: 0.0,
             mix_step: (1.0 / (RAMP_SECONDS * f64::from(sample_rate))) as f32,
             control_step: step(RAMP_SECONDS),
-            noise_capture: NoiseCapture { left: 0, done: 0, power: vec![0.0; bins] },
+            noise_capture: NoiseCapture { left: 0, done: 0, is_new: false, power: vec![0.0; bins] },
             meters: Meters { keep: 1.0 - step(METER_SECONDS), levels: [0.0; 3] },
             voice: VoiceDetector::new(bins, 1.0 / window_seconds, hop, seconds),
             stft,
@@ -213,14 +228,12 @@ impl LiveDenoiser {
     }
 
     /// Estimates the noise from the next `seconds` of input, which should hold noise alone; without end if they are infinite,
-    /// and no longer if they are zero. Meanwhile the output is attenuated to [`floor_db`](LiveControls::floor_db).
+    /// and no longer if they are zero. Meanwhile the output is attenuated to [`floor_db`](LiveControls::floor_db), with an exponent below 1
+    /// to that fraction of it. Noise that was learned before is kept until the first sound.
     pub fn learn_noise(&mut self, seconds: f64) {
         // A conversion from float to integer saturates.
         self.noise_capture.left = (seconds / self.stft.frame_seconds()).round() as usize;
-        if self.noise_capture.left > 0 {
-            self.noise_capture.done = 0;
-            self.noise_capture.power.fill(0.0);
-        }
+        self.noise_capture.is_new = true;
     }
 
     /// Mean power per bin of the noise that was learned last, relative to white noise at full scale ±1; `None` if none was. For
@@ -401,7 +414,8 @@ impl LiveDenoiser {
         let gain_exponent = self.gain_exponent;
         if !self.estimate() {
             // Exponent 0 passes the input, even without an estimate.
-            self.gain.fill(if gain_exponent > 0.0 { floor } else { 1.0 });
+            let attenuation = self.floor_db * gain_exponent.min(1.0);
+            self.gain.fill(floor.max(amplitude(f64::from(attenuation))));
             self.voice.clear();
             return;
         }
@@ -427,10 +441,7 @@ impl LiveDenoiser {
             return false;
         }
         if capturing {
-            self.noise_capture.done += 1;
-            let weight = 1.0 / self.noise_capture.done as f32;
-            let captured = self.noise_capture.power.iter_mut().zip(&self.power);
-            captured.for_each(|(mean, power)| *mean += weight * (power - *mean));
+            self.noise_capture.add(&self.power);
             self.separation.set_noise(&self.noise_capture.power);
         }
         let log_odds = self.presence_net.as_mut().map(|net| net.log_odds(&self.power));

@@ -13,9 +13,24 @@ pub struct NoiseProfile {
     front_end: FrontEnd,
     /// Frames still to be skipped, which reach before the start.
     lead: usize,
-    /// Sums of powers over frames, per channel and bin.
-    sums: Vec<Vec<f64>>,
+    /// Per channel.
+    sums: Vec<Sum>,
+    /// Number of frames.
     count: u64,
+}
+
+/// Sums of powers over the frames of a channel without those of digital silence, per bin.
+#[derive(Clone)]
+struct Sum {
+    powers: Vec<f64>,
+    count: u64,
+}
+
+impl Sum {
+    /// The mean power of a bin; 0 if all is silent.
+    fn mean(&self, bin: usize) -> f64 {
+        self.powers[bin] / self.count.max(1) as f64
+    }
 }
 
 impl fmt::Debug for NoiseProfile {
@@ -35,7 +50,12 @@ impl NoiseProfile {
         let front_end = FrontEnd::new(sample_rate, channels, window_seconds)?;
         let stft = front_end.stft();
         let (lead, bins) = ((stft.window() - 1) / stft.hop(), stft.bins());
-        Ok(Self { front_end, lead, sums: vec![vec![0.0; bins]; channels], count: 0 })
+        Ok(Self {
+            front_end,
+            lead,
+            sums: vec![Sum { powers: vec![0.0; bins], count: 0 }; channels],
+            count: 0,
+        })
     }
 
     /// Checks the frames and the number of channels of the recording it is used for.
@@ -71,27 +91,33 @@ impl NoiseProfile {
         for (channel, sum) in self.front_end.take(frames).iter().zip(&mut self.sums) {
             for frame in self.lead.min(frames)..frames {
                 let powers = channel.frame(frame).iter().map(bin_power);
-                sum.iter_mut().zip(powers).for_each(|(sum, power)| *sum += power);
+                let mut is_silent = true;
+                sum.powers.iter_mut().zip(powers).for_each(|(sum, power)| {
+                    is_silent &= power == 0.0;
+                    *sum += power;
+                });
+                sum.count += u64::from(!is_silent);
             }
         }
         self.count += frames.saturating_sub(self.lead) as u64;
         self.lead = self.lead.saturating_sub(frames);
     }
 
-    /// Mean power `|X|^2` per channel and bin, in order of frequency; `None` if the section is shorter than a window.
+    /// Mean power `|X|^2` per channel and bin, in order of frequency, without digital silence; `None` if the section is shorter
+    /// than a window.
     #[must_use]
     pub fn spectra(&self) -> Option<Vec<Vec<f64>>> {
         let whole = self.whole();
-        let mean = |sum: &Vec<f64>| sum.iter().map(|sum| sum / whole.count as f64).collect();
-        (whole.count > 0).then(|| whole.sums.iter().map(mean).collect())
+        let means = |sum: &Sum| (0..sum.powers.len()).map(|bin| sum.mean(bin)).collect();
+        (whole.count > 0).then(|| whole.sums.iter().map(means).collect())
     }
 
     /// Mean power per bin, summed over each `width` channels in turn, `None` for silent ones; `None` if all are silent or the
     /// section is shorter than a window.
     pub(super) fn powers(&self, width: usize) -> Option<Vec<Option<Vec<f32>>>> {
         let whole = self.whole();
-        let mean = |sums: &[Vec<f64>]| {
-            let bin = |bin: usize| sums.iter().map(|sum| sum[bin]).sum::<f64>() / whole.count as f64;
+        let mean = |sums: &[Sum]| {
+            let bin = |bin: usize| sums.iter().map(|sum| sum.mean(bin)).sum::<f64>();
             // Samples may be so loud that their powers exceed single precision.
             (0..whole.front_end.stft().bins()).map(|k| bin(k).min(f32::MAX.into()) as f32).collect()
         };
@@ -152,6 +178,23 @@ mod tests {
     }
 
     #[test]
+    fn digital_silence_is_no_part_of_the_noise() {
+        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
+        let mut stream = SeedTree::new(3).rng(0);
+        let noise: Vec<f32> = (0..10 * 16_000)
+            .map(|_| {
+                let x: f64 = StandardNormal.sample(&mut stream);
+                0.1 * x as f32
+            })
+            .collect();
+        let mean = |power: Vec<f32>| power.iter().sum::<f32>() / power.len() as f32;
+        let expected = mean(profile(&denoiser, &noise, noise.len()));
+        let muted = [vec![0.0; 3 * 16_000], noise, vec![0.0; 20 * 16_000]].concat();
+        let found = mean(profile(&denoiser, &muted, 5_000));
+        assert!((found / expected - 1.0).abs() < 0.02, "{found} {expected}");
+    }
+
+    #[test]
     fn the_profile_of_clicks_does_not_depend_on_the_pushes() {
         let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
         let mut stream = SeedTree::new(2).rng(0);
@@ -185,9 +228,8 @@ mod tests {
     #[test]
     fn silence_and_short_sections_have_no_profile() {
         let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
-        for (samples, known) in
-            [(vec![0.0; 16_000], false), (vec![0.1; 1_023], false), (vec![0.1; 1_024], true)]
-        {
+        let tone = |samples: u16| (0..samples).map(|n| 0.1 * libm::sinf(0.3 * f32::from(n))).collect();
+        for (samples, known) in [(vec![0.0; 16_000], false), (tone(1_023), false), (tone(1_024), true)] {
             let mut profile = denoiser.noise_profile(16_000, 1).unwrap();
             profile.push(&[&samples]).unwrap();
             assert_eq!(profile.powers(1).is_some(), known);

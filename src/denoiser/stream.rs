@@ -26,7 +26,7 @@ use output::Output;
 use record::Record;
 pub(super) use record::Summary;
 use second_pass::SecondPass;
-use sounding::{SHORT_FRAMES, Sounding};
+use sounding::Sounding;
 use std::sync::Arc;
 
 /// Denoises channels with one gain, in blocks as their samples arrive, in bounded memory.
@@ -326,8 +326,13 @@ impl DenoiseStream {
         }
         let seeds = self.memory.next_seeds();
         let noise_profile = self.memory.scaled_noise_profile();
-        let is_short = self.memory.frames_done == 0 && power.len() < SHORT_FRAMES * grid.bins;
-        if is_short && matches!(self.separator.settings.model.noise, NoiseModel::Drifting(_)) {
+        let is_short = self.memory.previous.is_none() && sounding.is_short();
+        let surrounded = is_short && matches!(self.separator.settings.model.noise, NoiseModel::Drifting(_));
+        let mut alone = Vec::new();
+        if surrounded {
+            let request = Request { noise_profile: noise_profile.as_deref(), ..Request::default() };
+            let progress = &mut |_: f64| progress.report(before);
+            alone = self.separator.separate(grid, &sounding.power, request, seeds, progress, None)?.gain;
             sounding.surround(noise_profile.as_deref(), seeds.child(u64::MAX));
         }
         let (every, show) = snapshots.map(|snapshots| (snapshots.every, snapshots.show)).unzip();
@@ -352,7 +357,12 @@ impl DenoiseStream {
         let duration = done as f64 * grid.frame_seconds;
         let progress: &mut dyn ProgressCallback =
             &mut |fraction: f64| progress.report(before + fraction * duration);
-        let result = self.separator.separate(grid, &sounding.power, request, seeds, progress, snapshots)?;
+        let mut result =
+            self.separator.separate(grid, &sounding.power, request, seeds, progress, snapshots)?;
+        if surrounded {
+            // Either estimate may take the voice for noise.
+            sounding.raise(&mut result.gain, &alone);
+        }
         self.record.chain.add(&result.chain);
         sounding.place(&result.gain, &mut gains.gain);
         sounding.place(&result.gain_std, &mut gains.gain_std);

@@ -18,6 +18,9 @@ pub(crate) use offset::{LiveOffset, Offset};
 pub(crate) use outliers::Outliers;
 use std::borrow::Cow;
 
+/// Minimum duration in which impulses are detected, s.
+const MIN_SECONDS: f64 = 0.5;
+
 /// Impulses that [`repair`] detected.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Impulses {
@@ -67,15 +70,44 @@ pub fn repair(samples: &[f32], sample_rate: u32) -> (Cow<'_, [f32]>, Impulses) {
 }
 
 /// Removal of the impulses of a channel, block by block.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct ImpulseRepair {
     clicks: clicks::Detector,
+    /// The last samples before the next block, at most [`MIN_SECONDS`].
+    before: Vec<f32>,
 }
 
 impl ImpulseRepair {
-    /// Like [`repair`], of the next block: after a block with clicks, fewer are enough.
+    /// Like [`repair`], of the next block: after a block with clicks, fewer are enough. A short block is judged together with
+    /// the samples before it.
     pub(crate) fn repair<'a>(&mut self, samples: &'a [f32], sample_rate: u32) -> (Cow<'a, [f32]>, Impulses) {
-        if sample_rate < 4_000 || samples.len() < sample_rate as usize / 2 {
+        let least = (MIN_SECONDS * f64::from(sample_rate)) as usize;
+        let known = std::mem::take(&mut self.before);
+        let result = if samples.len() >= least {
+            self.repair_whole(samples, 0, sample_rate)
+        } else {
+            let joined = [&known, samples].concat();
+            let (repaired, found) = self.repair_whole(&joined, known.len(), sample_rate);
+            match found {
+                Impulses::None => (Cow::Borrowed(samples), found),
+                _ => (Cow::Owned(repaired[known.len()..].to_vec()), found),
+            }
+        };
+        self.before = if samples.len() >= least { Vec::new() } else { known };
+        self.before.extend_from_slice(&samples[samples.len().saturating_sub(least)..]);
+        let surplus = self.before.len().saturating_sub(least);
+        self.before.drain(..surplus);
+        result
+    }
+
+    /// Repairs samples whose first `known` were repaired before: impulses there are not counted.
+    fn repair_whole<'a>(
+        &mut self,
+        samples: &'a [f32],
+        known: usize,
+        sample_rate: u32,
+    ) -> (Cow<'a, [f32]>, Impulses) {
+        if sample_rate < 4_000 || (samples.len() as f64) < MIN_SECONDS * f64::from(sample_rate) {
             return (Cow::Borrowed(samples), Impulses::None);
         }
         let (noise, clicks) = crate::parallel::join(
@@ -88,11 +120,13 @@ impl ImpulseRepair {
             self.clicks = clicks::Detector::default();
             return (Cow::Owned(repaired), Impulses::HeavyTails { alpha: noise.alpha, sigma: noise.sigma });
         }
-        if clicks.is_empty() {
+        let new: Vec<_> = clicks.iter().filter(|click| click.end > known).collect();
+        if new.is_empty() {
             return (Cow::Borrowed(samples), Impulses::None);
         }
-        let lost: usize = clicks.iter().map(std::ops::Range::len).sum();
-        let found = Impulses::Clicks { count: clicks.len(), fraction: lost as f64 / samples.len() as f64 };
+        let lost: usize = new.iter().map(|click| click.end - click.start.max(known)).sum();
+        let fraction = lost as f64 / (samples.len() - known) as f64;
+        let found = Impulses::Clicks { count: new.len(), fraction };
         (Cow::Owned(clicks::interpolate(samples, sample_rate, &clicks)), found)
     }
 }
@@ -297,6 +331,28 @@ mod tests {
         assert!(matches!(found, Impulses::Clicks { .. }), "{found:?}");
         let (before, after) = (snr(&voice, &double(&x)), snr(&voice, &double(&repaired)));
         assert!(after > before + 10.0, "{before} {after} dB");
+    }
+
+    #[test]
+    fn a_short_last_block_is_repaired_and_counted_once() {
+        let (seconds, rest) = (12 * RATE as usize, RATE as usize / 5);
+        let voice: Vec<f64> = (0..4).flat_map(|seed| voice(RATE, seed)).take(seconds + rest).collect();
+        let top = voice.iter().fold(0.0_f64, |top, x| top.max(x.abs()));
+        let mut x = single(&voice);
+        // Five a second: one in the last block.
+        x[100..].iter_mut().step_by(1_600).for_each(|x| *x = 4.0 * top as f32);
+        let mut blocks = ImpulseRepair::default();
+        let (_, found) = blocks.repair(&x[..seconds], RATE);
+        assert!(matches!(found, Impulses::Clicks { count: 60, .. }), "{found:?}");
+        let (repaired, found) = blocks.repair(&x[seconds..], RATE);
+        assert!(matches!(found, Impulses::Clicks { count: 1, .. }), "{found:?}");
+        let last = &voice[seconds..];
+        assert_eq!(repaired.len(), rest);
+        let (before, after) = (snr(last, &double(&x[seconds..])), snr(last, &double(&repaired)));
+        assert!(after > before + 10.0, "{before} {after} dB");
+        // Samples that come one at a time are judged as well, and none is lost.
+        let (again, found) = blocks.repair(&x[..1], RATE);
+        assert!(again.len() == 1 && found == Impulses::None);
     }
 
     #[test]

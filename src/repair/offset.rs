@@ -1,6 +1,8 @@
 //! Removal of a constant offset. It would make steps of the edges of the recording, and dominate the lowest bins and the
 //! estimated signal-to-noise ratio.
 
+use std::ops::Range;
+
 /// Parts of a block, whose means decide whether an offset is constant.
 const PARTS: usize = 32;
 /// Minimum length of a part, s.
@@ -9,6 +11,8 @@ const MIN_PART_SECONDS: f64 = 0.05;
 const MIN_PARTS: usize = 8;
 /// An offset is constant if every part has at least this fraction of it.
 const CONSTANT: f32 = 0.5;
+/// Zeros of at least this duration are digital silence, s: they have no offset.
+const SILENCE_SECONDS: f64 = 0.01;
 /// Duration of the fade from one offset to the next, s: inaudible.
 const FADE_SECONDS: f64 = 0.5;
 
@@ -20,34 +24,72 @@ pub(crate) struct Offset {
 }
 
 impl Offset {
-    /// Removes the offset from the next block. Blocks without offset stay unchanged.
+    /// Removes the offset from the next block. Blocks without offset, and digital silence, stay unchanged.
     pub(crate) fn remove(&mut self, samples: &mut [f32], sample_rate: u32) {
-        let found = constant_offset(samples, sample_rate);
-        // A short last block has the offset of the previous one.
-        let Some(level) = found.or(self.level) else { return };
+        let sounding = sounding(samples, sample_rate);
+        let found = match &sounding[..] {
+            [all] if all.len() == samples.len() => self.find(samples, sample_rate),
+            parts => {
+                let parts: Vec<&[f32]> = parts.iter().map(|part| &samples[part.clone()]).collect();
+                self.find(&parts.concat(), sample_rate)
+            }
+        };
+        let Some(level) = found else { return };
         let before = self.level.unwrap_or(level);
         self.level = Some(level);
         if before == 0.0 && level == 0.0 {
             return;
         }
         let fade = (FADE_SECONDS * f64::from(sample_rate)) as usize;
-        for (n, x) in samples.iter_mut().enumerate() {
-            *x -= if n < fade { before + (level - before) * (n as f32 / fade as f32) } else { level };
+        for n in sounding.into_iter().flatten() {
+            samples[n] -= if n < fade { before + (level - before) * (n as f32 / fade as f32) } else { level };
         }
     }
+
+    /// The offset of a block. A short one has that of the previous block.
+    fn find(&self, samples: &[f32], sample_rate: u32) -> Option<f32> {
+        constant_offset(samples, sample_rate).or(self.level).or_else(|| short_offset(samples, sample_rate))
+    }
+}
+
+/// The samples that are not digital silence.
+fn sounding(samples: &[f32], sample_rate: u32) -> Vec<Range<usize>> {
+    let shortest = ((SILENCE_SECONDS * f64::from(sample_rate)) as usize).max(1);
+    let mut sounding = Vec::new();
+    let (mut start, mut end) = (0, 0);
+    for zeros in samples.chunk_by(|a, b| (*a == 0.0) == (*b == 0.0)) {
+        let next = end + zeros.len();
+        if zeros[0] == 0.0 && zeros.len() >= shortest {
+            sounding.push(start..end);
+            start = next;
+        }
+        end = next;
+    }
+    sounding.push(start..end);
+    sounding.retain(|part| !part.is_empty());
+    sounding
 }
 
 /// The offset of a block, 0 if it is not constant; `None` if the block is too short.
 fn constant_offset(samples: &[f32], sample_rate: u32) -> Option<f32> {
     let shortest = (MIN_PART_SECONDS * f64::from(sample_rate)) as usize;
     let parts = (samples.len() / shortest).min(PARTS);
-    if parts < MIN_PARTS {
-        return None;
-    }
-    let length = samples.len() / parts;
+    (parts >= MIN_PARTS).then(|| constant_part(&mut means(samples, samples.len() / parts)))
+}
+
+/// The offset of a short block if it is most of the power; `None` else, and if the block is too short.
+fn short_offset(samples: &[f32], sample_rate: u32) -> Option<f32> {
+    let length = (PART_SECONDS * f64::from(sample_rate)) as usize;
+    let mut means = means(samples, length.max(1));
+    let power = samples.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / samples.len() as f64;
+    let level = (means.len() >= FIRST_PARTS).then(|| constant_part(&mut means))?;
+    (f64::from(level).powi(2) > FIRST_FRACTION * power).then_some(level)
+}
+
+/// The means of parts of `length` samples each.
+fn means(samples: &[f32], length: usize) -> Vec<f32> {
     let mean = |part: &[f32]| (part.iter().map(|&x| f64::from(x)).sum::<f64>() / part.len() as f64) as f32;
-    let mut means: Vec<f32> = samples.chunks_exact(length).map(mean).collect();
-    Some(constant_part(&mut means))
+    samples.chunks_exact(length).map(mean).collect()
 }
 
 /// The offset that parts with these means (at least one) have in common, 0 if there is none. Sorts them.
@@ -60,11 +102,11 @@ fn constant_part(means: &mut [f32]) -> f32 {
 
 /// Parts of real-time audio, of which the means are compared.
 const LIVE_PARTS: usize = 16;
-/// Their length, s.
+/// Their length, and that of the parts of a short block, s.
 const PART_SECONDS: f64 = 0.016;
-/// Number of parts that are sufficient at the start.
+/// Number of parts that are sufficient at the start, and in a short block.
 const FIRST_PARTS: usize = 3;
-/// Minimum fraction of the power that is offset, at the start: noise has some by chance.
+/// Minimum fraction of the power that is offset, there: noise has some by chance.
 const FIRST_FRACTION: f64 = 0.5;
 /// Time constant of the fade from one offset to the next in real-time audio, s.
 const LIVE_FADE_SECONDS: f64 = 0.1;
@@ -221,12 +263,35 @@ mod tests {
             Offset::default().remove(&mut samples, rate);
             assert!(samples.iter().zip(hum(0.0)).all(|(a, b)| (a - b).abs() < 0.02), "{offset}");
         }
-        // None, one that comes in the middle, and one of too little to tell.
-        let late = |n: usize| if n < 8_000 { 0.0 } else { 0.2 };
-        for samples in [hum(0.0), (0..16_000).map(late).collect(), vec![0.2; 1_000]] {
+        // None, one that comes in the middle, and one of too little to tell: in too few samples, or less than the sound.
+        let late = |n: usize| if n < 8_000 { 0.01 } else { 0.2 };
+        let late = (0..16_000).map(late).collect();
+        for samples in [hum(0.0), late, vec![0.2; 300], hum(0.1)[..1_000].to_vec(), hum(0.0)[..500].to_vec()]
+        {
             let mut same = samples.clone();
             Offset::default().remove(&mut same, rate);
             assert_eq!(same, samples);
+        }
+        let mut short = hum(-0.5)[..1_000].to_vec();
+        Offset::default().remove(&mut short, rate);
+        assert!(short.iter().zip(hum(0.0)).all(|(a, b)| (a - b).abs() < 0.05));
+    }
+
+    #[test]
+    fn digital_silence_hides_no_offset_and_stays() {
+        let sound = |n: usize| 0.3 * (n as f32 * 0.04).sin();
+        // Sections of 0.2 s of sound and of silence in turn, behind a whole block of silence.
+        let is_silent = |n: usize| n / 1_600 % 2 == 0;
+        let mut offset = Offset::default();
+        offset.remove(&mut vec![0.0; 16_000], 8_000);
+        for _ in 0..2 {
+            let mut samples: Vec<f32> =
+                (0..16_000).map(|n| if is_silent(n) { 0.0 } else { 0.2 + sound(n) }).collect();
+            offset.remove(&mut samples, 8_000);
+            for (n, &x) in samples.iter().enumerate() {
+                let expected = if is_silent(n) { 0.0 } else { sound(n) };
+                assert!((x - expected).abs() < 0.02 && !(is_silent(n) && x != 0.0), "{n}: {x} {expected}");
+            }
         }
     }
 

@@ -368,6 +368,27 @@ fn noise_is_estimated_from_the_next_seconds_whatever_they_hold() {
     assert!(change.abs() < 1.0, "{change} dB");
 }
 
+/// Else the output would jump by the whole floor in a hop.
+#[test]
+fn the_exponent_changes_smoothly_while_noise_is_learned() {
+    let input = noise(16_000, 0.2, 4);
+    let mut live = live(16_000, 1, LiveControls { gain_exponent: 0.0, ..LiveControls::default() });
+    live.learn_noise(f64::INFINITY);
+    run(&mut live, &input[..8_000], 160);
+    live.set_controls(LiveControls::default());
+    let output = run(&mut live, &input[8_000..], 160);
+    let changes: Vec<f32> = (0..50)
+        .map(|n| n * 160..(n + 1) * 160)
+        .map(|hop| {
+            level(&output[hop.clone()]) - level(&input[hop.start + 8_000 - 256..hop.end + 8_000 - 256])
+        })
+        .collect();
+    for pair in changes.windows(2) {
+        assert!((pair[1] - pair[0]).abs() < 15.0, "{changes:?}");
+    }
+    assert!((changes[49] - LiveControls::default().floor_db).abs() < 1.0, "{changes:?}");
+}
+
 #[test]
 fn channels_have_one_gain_and_a_reset_is_a_new_start() {
     let mono = noise(8_000, 0.2, 8);
@@ -435,6 +456,13 @@ fn learned_noise_can_be_kept_for_a_later_session() {
         later.set_learned_noise(Some(&wrong)).unwrap_err();
         assert_eq!(later.learned_noise(), Some(&power[..]));
     }
+    // Digital silence teaches nothing.
+    later.learn_noise(0.5);
+    run(&mut later, &[0.0; 16_000], 100);
+    assert_eq!(later.learned_noise(), Some(&power[..]));
+    later.learn_noise(0.5);
+    run(&mut later, &input, 100);
+    assert_ne!(later.learned_noise(), Some(&power[..]));
     later.set_learned_noise(None).unwrap();
     later.reset_to_learned_noise();
     assert!(later.learned_noise().is_none() && run(&mut later, &input, 100) == unlearned);

@@ -19,6 +19,35 @@ fn loudest(samples: usize, rate: u32) -> Vec<f32> {
     part.iter().map(|x| x + noise * random.random_range(-1.0..1.0_f32)).collect()
 }
 
+/// How much of the sound stays, dB.
+fn kept_db(denoised: &[f32], noisy: &[f32]) -> f32 {
+    let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+    20.0 * (product(denoised, noisy) / product(noisy, noisy)).log10()
+}
+
+fn denoised(denoiser: &Denoiser, samples: &[f32], rate: u32) -> Vec<f32> {
+    let signal = Signal::new(rate, SampleFormat::Float32, vec![samples.to_vec()]).unwrap();
+    denoiser.denoise(&signal).unwrap().signal.into_channels().swap_remove(0)
+}
+
+/// As cut out by a noise gate or an editor: digital silence is no pause in which the noise can be measured.
+#[test]
+fn a_word_in_digital_silence_stays() {
+    let path = format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"));
+    let demo = alphamf_files::read(path).unwrap();
+    let (voice, rate) = (&demo.channels()[0], demo.sample_rate());
+    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::default()).unwrap();
+    // Sounds of 0.1 s.
+    for start in [12_000, 60_000, 88_000, 112_000] {
+        let word = &voice[start..start + 1_600];
+        for (before, after) in [(0, 12_000), (8_000, 8_000), (200_000, 0)] {
+            let padded = [&vec![0.0; before], word, &vec![0.0; after]].concat();
+            let kept_db = kept_db(&denoised(&denoiser, &padded, rate), &padded);
+            assert!((-2.0..1.0).contains(&kept_db), "{kept_db} dB from {start} on, {before} {after}");
+        }
+    }
+}
+
 #[test]
 fn a_voice_without_a_pause_stays() {
     const RATE: u32 = 16_000;
@@ -28,10 +57,7 @@ fn a_voice_without_a_pause_stays() {
         let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings.clone()).unwrap();
         for milliseconds in [50, 100, 150, 200, 500] {
             let noisy = loudest(RATE as usize / 1000 * milliseconds, RATE);
-            let signal = Signal::new(RATE, SampleFormat::Float32, vec![noisy.clone()]).unwrap();
-            let denoised = denoiser.denoise(&signal).unwrap().signal.into_channels().swap_remove(0);
-            let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
-            let kept_db = 20.0 * (product(&denoised, &noisy) / product(&noisy, &noisy)).log10();
+            let kept_db = kept_db(&denoised(&denoiser, &noisy, RATE), &noisy);
             // The small network takes less than 0.15 s for noise; of what the model alone finds there, a quarter stays.
             let least_db = if settings.gain.small_network && milliseconds < 150 { -12.5 } else { -2.0 };
             assert!((least_db..1.0).contains(&kept_db), "{kept_db} dB of {milliseconds} ms, {settings:?}");

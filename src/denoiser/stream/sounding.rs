@@ -6,7 +6,7 @@ use rand::RngExt;
 /// Frames with a mean power below this fraction of that of their block count as digital silence.
 const SILENCE: f32 = 1e-9;
 /// A recording with fewer frames, 0.6 s, may have no pause: its noise is unknown, and the network may take the voice for it.
-pub(super) const SHORT_FRAMES: usize = 40;
+const SHORT_FRAMES: usize = 40;
 /// Frames of faint noise before and after such a recording, 0.5 s each.
 const SURROUNDING_FRAMES: usize = 31;
 /// Power of that noise relative to the recording: -40 dB.
@@ -37,6 +37,11 @@ impl Sounding {
         self.places.is_empty()
     }
 
+    /// Whether the frames, of a recording, are too few for a pause.
+    pub(super) fn is_short(&self) -> bool {
+        self.places.len() < SHORT_FRAMES
+    }
+
     /// Puts noise before and after the frames: that of the profile, or else faint white noise, in no bin more than the recording.
     pub(super) fn surround(&mut self, noise_profile: Option<&[f32]>, seeds: SeedTree) {
         let mut noise = vec![0.0; self.bins];
@@ -58,6 +63,12 @@ impl Sounding {
         within.for_each(|(noise, &x)| *noise = noise.max(x));
         self.power = power;
         self.lead = SURROUNDING_FRAMES;
+    }
+
+    /// Raises `values` (bins x frames), as many as there are powers, to those of the frames without their surroundings.
+    pub(super) fn raise(&self, values: &mut [f32], alone: &[f32]) {
+        let within = values[self.lead * self.bins..].iter_mut().zip(alone);
+        within.for_each(|(value, &alone)| *value = value.max(alone));
     }
 
     /// Copies `values` (bins x frames), as many as there are powers, to the frames of the block.
