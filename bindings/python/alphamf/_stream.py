@@ -37,8 +37,9 @@ class Stream:
 
         Both have shape ``(channels, n)``, or both ``(n,)`` for a single channel.
 
-        :param progress: receives the completed seconds of the recording; an exception cancels the stream.
-        :raises ValueError: for another number of channels than the stream's, and after :meth:`finish`.
+        :param progress: receives the completed seconds of the recording. An exception that it raises, or Ctrl-C, ends the
+            stream: samples are lost, and later calls of :meth:`push` and :meth:`finish` raise ``ValueError``.
+        :raises ValueError: for another number of channels than the stream's, and after the end of the stream.
         """
         samples = np.asarray(chunk)
         if check_dtype(samples.dtype) != self._dtype:

@@ -6,7 +6,7 @@ use alphamf::denoiser::{
     LiveControls, LiveSettings, SessionOutput, SessionSettings, SpeechLevels, SpeechTrack, VoiceEvent,
 };
 use alphamf::transform::FrameGrid;
-use alphamf::{Dictionary, Options};
+use alphamf::{DenoiseError, Dictionary, Options, ProgressCallback};
 use alphamf_files::{Container, Metadata, OutputSpec, Writer};
 use alphamf_signal::SampleFormat;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, ToPyArray};
@@ -138,7 +138,7 @@ impl Denoiser {
             codes.push(integers()?);
         }
         let grid = grid(&self.denoiser, sample_rate)?;
-        let state = State { session, codes, grid, clipped: 0 };
+        let state = State { session, codes, grid, clipped: 0, interrupted: false };
         Ok(Session { state: Shared::new(state), threads: self.threads })
     }
 
@@ -324,6 +324,8 @@ struct State {
     codes: Vec<Option<Integers>>,
     grid: FrameGrid,
     clipped: u64,
+    /// An exception cost samples: that of a callback may follow the work's last report, after which the session goes on.
+    interrupted: bool,
 }
 
 /// Encodes samples with 16 bits, as the program does.
@@ -408,21 +410,16 @@ impl Session {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Blocks<'py>> {
         let channels = rows(&samples);
-        let mut state = self.state.lock(py)?;
-        let session = &mut state.session;
-        let output = run(py, self.threads, progress, |progress| {
+        self.state.lock(py)?.advance(py, self.threads, progress, |session, progress| {
             let channels: Vec<&[f32]> = channels.iter().map(Vec::as_slice).collect();
             session.push_with_progress(&channels, progress)
-        });
-        state.blocks(py, output?.map_err(denoise_exception)?)
+        })
     }
 
     #[pyo3(signature = (progress=None))]
     fn finish<'py>(&self, py: Python<'py>, progress: Option<&Bound<'py, PyAny>>) -> PyResult<Blocks<'py>> {
         let mut state = self.state.lock(py)?;
-        let session = &mut state.session;
-        let output = run(py, self.threads, progress, |progress| session.finish_with_progress(progress));
-        let blocks = state.blocks(py, output?.map_err(denoise_exception)?)?;
+        let blocks = state.advance(py, self.threads, progress, alphamf::Session::finish_with_progress)?;
         if let Some(Some(speech)) = state.codes.first_mut() {
             state.clipped = speech.finish()?;
         }
@@ -491,6 +488,27 @@ impl Session {
 }
 
 impl State {
+    /// Runs work of the session and returns the completed samples; after an exception there are no more.
+    fn advance<'py>(
+        &mut self,
+        py: Python<'py>,
+        threads: Option<usize>,
+        progress: Option<&Bound<'py, PyAny>>,
+        work: impl FnOnce(&mut alphamf::Session, &mut dyn ProgressCallback) -> Result<SessionOutput, DenoiseError>
+        + Send,
+    ) -> PyResult<Blocks<'py>> {
+        if self.interrupted {
+            return Err(value_error(
+                "the stream has ended: an exception interrupted it, and samples are lost",
+            ));
+        }
+        self.interrupted = true;
+        let session = &mut self.session;
+        let output = run(py, threads, progress, |progress| work(session, progress))?;
+        self.interrupted = false;
+        self.blocks(py, output.map_err(denoise_exception)?)
+    }
+
     /// Result and residual as arrays.
     fn blocks<'py>(&mut self, py: Python<'py>, output: SessionOutput) -> PyResult<Blocks<'py>> {
         let parts = [output.speech, output.residual].into_iter().zip(&mut self.codes);

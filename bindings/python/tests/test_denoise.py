@@ -529,3 +529,27 @@ print(len(stream.push(noise)) > 0, stream.latency > 0)
     # In a process of its own, as it would wait for ever.
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
     assert run.stdout.splitlines() == ["the stream is at work on this thread", "True True"]
+
+
+def test_a_stream_that_an_exception_interrupted_has_ended(noisy):
+    samples, rate = noisy
+    long = np.tile(samples, 5)
+    denoiser = alphamf.Denoiser(**FAST)
+    seconds = []
+    denoiser.stream(rate, dtype=np.int16).push(long, seconds.append)
+
+    class Enough(Exception):
+        pass
+
+    for last in (0, seconds[-1]):  # The first report, and the last, after which the work is done.
+        stream = denoiser.stream(rate, dtype=np.int16)
+
+        def stop(done, last=last):
+            if done >= last:
+                raise Enough
+
+        with pytest.raises(Enough):
+            stream.push(long, stop)
+        for use in (lambda: stream.push(samples), stream.finish):
+            with pytest.raises(ValueError, match="the stream has ended: an exception interrupted it"):
+                use()
