@@ -553,3 +553,17 @@ def test_a_stream_that_an_exception_interrupted_has_ended(noisy):
         for use in (lambda: stream.push(samples), stream.finish):
             with pytest.raises(ValueError, match="the stream has ended: an exception interrupted it"):
                 use()
+
+
+@pytest.mark.parametrize("shape", [(-1,), (1, -1)])
+def test_the_end_of_a_stream_has_the_shape_of_its_chunks(noisy, shape):
+    samples, rate = noisy
+    stream = alphamf.Denoiser(**FAST).stream(rate, dtype=np.int16)
+    parts = list(stream.denoise(samples.reshape(shape)[..., start : start + rate] for start in (0, rate)))
+    assert np.concatenate(parts, axis=-1).shape == samples.reshape(shape).shape
+    assert all(part.ndim == len(shape) for part in parts)
+
+
+def test_a_stream_without_chunks_ends_empty():
+    denoiser = alphamf.Denoiser(**FAST)
+    assert denoiser.stream(16000).finish().shape == (0,) and denoiser.stream(16000, 2).finish().shape == (2, 0)
