@@ -1,5 +1,7 @@
 """Clips of a small repository: pieces, minutes, and recordings that other sources gave."""
 
+import hashlib
+import os
 import subprocess
 
 import numpy as np
@@ -74,6 +76,30 @@ def test_a_source_has_the_keys_of_the_one_that_it_is_like():
     assert gather.resolved([first, dict(name="b", like="a", commit="2")])[1] == dict(name="b", kind="noise", kinds=KINDS, commit="2")
     with pytest.raises(KeyError):
         gather.resolved([dict(name="b", like="a")])
+
+
+def test_an_interrupted_package_is_unpacked_again(tmp_path, monkeypatch):
+    package = tmp_path / "sounds_1_all.deb"
+    package.write_bytes(b"package")
+    source = dict(name="sounds", package="sounds=1", sha256=hashlib.sha256(b"package").hexdigest())
+    names = ["a.wav", "b.wav"]
+
+    def unpack(program, _, path, folder, interrupted=False):
+        assert (program, path) == ("dpkg-deb", str(package))
+        for name in names:
+            with open(os.path.join(folder, name), "x"):
+                pass
+            if interrupted:
+                raise KeyboardInterrupt
+
+    files = lambda: [path for path, _ in gather.package_files(source, str(tmp_path))]
+    monkeypatch.setattr(gather, "command", lambda *words: unpack(*words, interrupted=True))
+    with pytest.raises(KeyboardInterrupt):
+        files()
+    monkeypatch.setattr(gather, "command", unpack)
+    assert files() == names
+    monkeypatch.setattr(gather, "command", None)
+    assert files() == names
 
 
 def test_other_formats_are_decoded(tmp_path):
