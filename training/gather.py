@@ -21,6 +21,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -72,8 +73,11 @@ def package_files(source, folder):
         sys.exit(f"{path}: SHA-256 {found}, expected {source['sha256']}")
     tree = os.path.join(folder, "x", name)
     if not os.path.isdir(tree):
-        os.makedirs(tree)
-        command("dpkg-deb", "-x", path, tree)
+        # Renamed once it is whole: an interrupted one is unpacked again.
+        shutil.rmtree(tree + ".part", ignore_errors=True)
+        os.makedirs(tree + ".part")
+        command("dpkg-deb", "-x", path, tree + ".part")
+        os.rename(tree + ".part", tree)
     for root, _, names in os.walk(tree):
         for name in sorted(names):
             inner = os.path.join(root, name)

@@ -4,6 +4,7 @@ each) and OUT/index.json.
 
     prepare.py --data DATA [--speech FOLDER ...] [--noise FOLDER ...] [--full-band] [--made 0.3] OUT
 
+Of a FOLDER with a manifest.csv, as gather.py writes it, only the files in it are taken: others are of earlier runs with other settings.
 Nothing of the voices kept for development (DATA/dev/voices16.txt) is taken, and from FOLDERs nothing of the voices and of the sources of
 noise that the development sets have (DATA/dev, DATA/dev_expressive). Other sources have the same recordings under other names. Therefore a
 recording with a second of one kept apart (KEPT) is left out by its sound (same_sound.py), and printed. Mono, 16 kHz, or 48 kHz of what
@@ -160,22 +161,34 @@ def without_copies(kept, files, rate):
     print(f"left out: {count} recordings by their sound", flush=True)
 
 
+def manifest_of(folder):
+    """Rows of the manifest of a folder by file; none if it has no manifest."""
+    try:
+        with open(os.path.join(folder, "manifest.csv"), newline="") as f:
+            return {row["file"]: row for row in csv.DictReader(f)}
+    except FileNotFoundError:
+        return None
+
+
+def listed(files, manifest, folder):
+    """The files that the manifest of their folder has, or all without one."""
+    found = [f for f in files if f.endswith(ENDINGS) and (manifest is None or os.path.basename(f) in manifest)]
+    if manifest is not None and len(found) < (count := sum(f.endswith(ENDINGS) for f in files)):
+        print(f"left out: {count - len(found)} recordings in {folder} that its manifest.csv has not", flush=True)
+    return found
+
+
 def speech_files(data, folders, full_band):
     """(voice, path) of clean speech; lossless folders come first, and a clip that two folders have is taken once."""
     kept_voices = {os.path.basename(f).split("-")[0].split("_")[0] for f in kept_clips(data)}
     own = ["speech48_train"] if full_band else ["librispeech251", "vctk4", "speech_train", "speech_expressive"]
     taken, sources, apart = {}, set(), in_development(data, 0)
     for folder in [*folders, *(os.path.join(data, name) for name in own)]:
-        manifest = os.path.join(folder, "manifest.csv")
-        paths = {}
-        if os.path.exists(manifest):
-            with open(manifest) as f:
-                paths = {row["file"]: row.get("path", "") for row in csv.DictReader(f)}
-        for f in sorted(glob.glob(os.path.join(folder, "*.*"))):
+        manifest = manifest_of(folder)
+        paths = {name: row.get("path", "") for name, row in (manifest or {}).items()}
+        for f in listed(sorted(glob.glob(os.path.join(folder, "*.*"))), manifest if folder in folders else None, folder):
             base = os.path.basename(f)
-            stem, ending = os.path.splitext(base)
-            if ending not in ENDINGS:
-                continue
+            stem = os.path.splitext(base)[0]
             voice = base.split("__")[0] if "__" in base else base.split("-")[0].split("_")[0]
             if os.path.basename(folder) in ("librispeech251", "vctk4") and voice in kept_voices:
                 continue
@@ -193,18 +206,15 @@ def noise_files(data, folders, full_band):
     """(kind, path) of noise."""
     taken, apart = {}, in_development(data, 1)
     for folder in [*folders, os.path.join(data, "noise_train"), os.path.join(data, "noise_more")]:
-        rates = {}
-        manifest = os.path.join(folder, "manifest.csv")
-        if os.path.exists(manifest):
-            with open(manifest) as f:
-                rates = {row["file"]: int(row.get("native_rate") or row.get("rate") or 0) for row in csv.DictReader(f)}
-        for f in sorted(glob.glob(os.path.join(folder, "*__*"))):
+        manifest = manifest_of(folder)
+        rates = {name: int(row.get("native_rate") or row.get("rate") or 0) for name, row in (manifest or {}).items()}
+        for f in listed(sorted(glob.glob(os.path.join(folder, "*__*"))), manifest if folder in folders else None, folder):
             base = os.path.basename(f)
-            stem, ending = os.path.splitext(base)
+            stem = os.path.splitext(base)[0]
             # gather.py adds a checksum to the name of the source, and a number to the pieces of one recording.
             if folder in folders and plain(re.sub(r"-[0-9a-f]{12}(-\d+)?$", "", stem.split("__")[1])) in apart:
                 continue
-            if ending in ENDINGS and not (full_band and rates.get(base, FULL) < 44100):
+            if not (full_band and rates.get(base, FULL) < 44100):
                 taken.setdefault(stem, (base.split("__")[0], f))
     return list(taken.values())
 

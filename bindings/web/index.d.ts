@@ -319,7 +319,7 @@ export class Denoiser {
   stream(sampleRate: number, channels?: number, more?: { gainStd?: boolean; speechTrack?: boolean; noise?: Samples }): Stream;
   /** Creates a causal denoiser for real-time audio outside of Web Audio: initial controls, and a delay of 4 to 64 ms, by default 16. */
   live(sampleRate: number, channels?: number, more?: LiveControls & { latency?: number }): Live;
-  /** Frees the memory. */
+  /** Frees the memory. Later calls throw an error of the kind `"input"`, except that of `free`. */
   free(): void;
 }
 
@@ -347,7 +347,7 @@ export class Live {
   learnNoise(seconds: number): void;
   /** Clears all state but the controls. */
   reset(): void;
-  /** Frees the memory. */
+  /** Frees the memory. Later calls throw an error of the kind `"input"`, except that of `free`. */
   free(): void;
 }
 
@@ -355,7 +355,7 @@ export class Stream {
   private constructor();
   /**
    * Takes the next samples and returns those completed; `onProgress` receives the completed seconds. An error that it throws
-   * cancels the stream and is thrown.
+   * cancels the stream and is thrown. It cannot use the stream, which is at work: that throws an error of the kind `"input"`.
    */
   push(samples: Samples, onProgress?: (seconds: number) => void): SessionOutput;
   /** Ends the recording and returns the remaining samples. */
@@ -371,6 +371,6 @@ export class Stream {
   readonly stats: Record<string, unknown>;
   /** Maximum number of samples per channel held back after a push. */
   readonly latency: number;
-  /** Frees the memory. */
+  /** Frees the memory. Later calls throw an error of the kind `"input"`, except that of `free`. */
   free(): void;
 }

@@ -111,6 +111,41 @@ function withProgress(onProgress, work) {
   }
 }
 
+/** An object in the module, until it is freed. The module itself does not name what is freed or at work. */
+class Handle {
+  #name;
+  #native;
+  #busy = false;
+
+  constructor(name, native) {
+    this.#name = name;
+    this.#native = native;
+  }
+
+  get native() {
+    if (!this.#native) throw failure("input", new Error(`the ${this.#name} has been freed`));
+    if (this.#busy) throw failure("input", new Error(`the ${this.#name} is at work: its onProgress cannot use it`));
+    return this.#native;
+  }
+
+  /** Runs work that calls back; the callback cannot use the object. */
+  during(work) {
+    const { native } = this;
+    this.#busy = true;
+    try {
+      return work(native);
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  free() {
+    if (!this.#native) return;
+    this.native.free();
+    this.#native = undefined;
+  }
+}
+
 /** All settings that options stand for. */
 export async function settings(options = {}) {
   await initialize();
@@ -118,10 +153,10 @@ export async function settings(options = {}) {
 }
 
 export class Denoiser {
-  #native;
+  #handle;
 
   constructor(native) {
-    this.#native = native;
+    this.#handle = new Handle("denoiser", native);
   }
 
   static async create({ model, ...options } = {}) {
@@ -131,8 +166,8 @@ export class Denoiser {
 
   stream(sampleRate, channels = 1, { gainStd = false, speechTrack = false, noise, ...unknown } = {}) {
     noneOf(unknown);
-    const session = this.#native.session(rateOf(sampleRate), within(`${channels} channels`, channels, 1, 256), gainStd, speechTrack);
-    if (noise) session.setNoiseProfile(this.#native, channelsOf(noise), sampleRate);
+    const session = this.#handle.native.session(rateOf(sampleRate), within(`${channels} channels`, channels, 1, 256), gainStd, speechTrack);
+    if (noise) session.setNoiseProfile(this.#handle.native, channelsOf(noise), sampleRate);
     return new Stream(session, channels);
   }
 
@@ -158,36 +193,37 @@ export class Denoiser {
   }
 
   live(sampleRate, channels = 1, { latency, ...controls } = {}) {
-    return new Live(this.#native.live(rateOf(sampleRate), within(`${channels} channels`, channels, 1, 256), latency, jsonOf(controls)));
+    return new Live(this.#handle.native.live(rateOf(sampleRate), within(`${channels} channels`, channels, 1, 256), latency, jsonOf(controls)));
   }
 
   free() {
-    this.#native.free();
+    this.#handle.free();
   }
 }
 
 export class Live {
-  #native;
+  #handle;
 
   constructor(native) {
-    this.#native = native;
+    this.#handle = new Handle("live denoiser", native);
   }
 
   process(samples) {
-    const done = this.#native.processArrays(channelsOf(samples));
+    const channels = channelsOf(samples);
+    const done = this.#handle.native.processArrays(channels);
     return samples instanceof Float32Array ? done[0] : done;
   }
 
   set(controls) {
-    this.#native.set(jsonOf(controls));
+    this.#handle.native.set(jsonOf(controls));
   }
 
   get controls() {
-    return JSON.parse(this.#native.controls());
+    return JSON.parse(this.#handle.native.controls());
   }
 
   get meters() {
-    const live = this.#native;
+    const live = this.#handle.native;
     return {
       noise_dbfs: live.noiseDbfs(),
       speech_dbfs: live.speechDbfs(),
@@ -197,56 +233,58 @@ export class Live {
   }
 
   get speaking() {
-    return this.#native.speaking();
+    return this.#handle.native.speaking();
   }
 
   get latency() {
-    return this.#native.latency();
+    return this.#handle.native.latency();
   }
 
   events() {
-    const numbers = this.#native.takeEvents();
+    const numbers = this.#handle.native.takeEvents();
     return Array.from({ length: numbers.length / 2 }, (_, n) => ({ speaking: numbers[2 * n] === 1, sample: numbers[2 * n + 1] }));
   }
 
   learnNoise(seconds) {
     if (!(seconds >= 0)) throw failure("setting", new RangeError(`seconds is ${seconds}: expected 0 or more`));
-    this.#native.learnNoise(seconds);
+    this.#handle.native.learnNoise(seconds);
   }
 
   reset() {
-    this.#native.reset();
+    this.#handle.native.reset();
   }
 
   free() {
-    this.#native.free();
+    this.#handle.free();
   }
 }
 
 export class Stream {
-  #session;
+  #handle;
   #channels;
 
   constructor(session, channels) {
-    this.#session = session;
+    this.#handle = new Handle("stream", session);
     this.#channels = channels;
   }
 
-  #output(arrays) {
+  /** Output of work of the session. */
+  #output(onProgress, work) {
+    const arrays = this.#handle.during((session) => withProgress(onProgress, (progress) => work(session, progress)));
     return { speech: arrays.slice(0, this.#channels), residual: arrays.slice(this.#channels) };
   }
 
   push(samples, onProgress) {
     const channels = channelsOf(samples);
-    return this.#output(withProgress(onProgress, (progress) => this.#session.push(channels, progress)));
+    return this.#output(onProgress, (session, progress) => session.push(channels, progress));
   }
 
   finish(onProgress) {
-    return this.#output(withProgress(onProgress, (progress) => this.#session.finish(progress)));
+    return this.#output(onProgress, (session, progress) => session.finish(progress));
   }
 
   takeGainStd() {
-    const session = this.#session;
+    const session = this.#handle.native;
     return {
       values: session.takeGainStd(),
       bins: session.bins(),
@@ -256,22 +294,22 @@ export class Stream {
   }
 
   takeSpeechTrack() {
-    const parts = this.#session.takeSpeechTrack();
+    const parts = this.#handle.native.takeSpeechTrack();
     const tracks = [];
     for (let n = 0; n < parts.length; n += 2) tracks.push({ probability: parts[n], segments: segmentsOf(parts[n + 1]) });
     return tracks;
   }
 
   get stats() {
-    return JSON.parse(this.#session.statistics());
+    return JSON.parse(this.#handle.native.statistics());
   }
 
   get latency() {
-    return this.#session.latency();
+    return this.#handle.native.latency();
   }
 
   free() {
-    this.#session.free();
+    this.#handle.free();
   }
 }
 

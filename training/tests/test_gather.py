@@ -1,5 +1,8 @@
 """Clips of a small repository: pieces, minutes, and recordings that other sources gave."""
 
+import csv
+import hashlib
+import os
 import subprocess
 
 import numpy as np
@@ -7,6 +10,7 @@ import pytest
 import soundfile as sf
 
 import gather
+import prepare
 
 RATE = 4000
 SECONDS = {"rain/long.wav": 210, "rain/half.wav": 30, "rain/third.wav": 20, "wind/long.wav": 45, "wind/half.wav": 30}
@@ -76,6 +80,30 @@ def test_a_source_has_the_keys_of_the_one_that_it_is_like():
         gather.resolved([dict(name="b", like="a")])
 
 
+def test_an_interrupted_package_is_unpacked_again(tmp_path, monkeypatch):
+    package = tmp_path / "sounds_1_all.deb"
+    package.write_bytes(b"package")
+    source = dict(name="sounds", package="sounds=1", sha256=hashlib.sha256(b"package").hexdigest())
+    names = ["a.wav", "b.wav"]
+
+    def unpack(program, _, path, folder, interrupted=False):
+        assert (program, path) == ("dpkg-deb", str(package))
+        for name in names:
+            with open(os.path.join(folder, name), "x"):
+                pass
+            if interrupted:
+                raise KeyboardInterrupt
+
+    files = lambda: [path for path, _ in gather.package_files(source, str(tmp_path))]
+    monkeypatch.setattr(gather, "command", lambda *words: unpack(*words, interrupted=True))
+    with pytest.raises(KeyboardInterrupt):
+        files()
+    monkeypatch.setattr(gather, "command", unpack)
+    assert files() == names
+    monkeypatch.setattr(gather, "command", None)
+    assert files() == names
+
+
 def test_other_formats_are_decoded(tmp_path):
     x = 0.3 * np.sin(np.arange(RATE * 4) * 0.3)
     sf.write(tmp_path / "a.wav", x, RATE * 4)
@@ -88,3 +116,31 @@ def test_other_formats_are_decoded(tmp_path):
         y, rate = gather.decoded((tmp_path / f"a{ending}").read_bytes(), f"a{ending}")
         assert rate == 16000 and len(y) == pytest.approx(RATE * 4, rel=0.2)
         assert y.std() == pytest.approx(x.std(), rel=0.1)
+
+
+def test_clips_of_earlier_settings_are_not_prepared(clones, tmp_path, capsys):
+    folder, out = tmp_path / "gathered", tmp_path / "gathered" / "noise"
+    for pieces in (3, 1):
+        rows = rows_of(clones, folder, pieces=pieces)
+    names = sorted(row[0] for row in rows)
+    assert len(list(out.iterdir())) > len(names)
+    with open(out / "manifest.csv", "w", newline="") as f:
+        csv.writer(f).writerows([gather.COLUMNS, *rows])
+    speech = tmp_path / "gathered" / "speech"
+    speech.mkdir()
+    for name in ("a__1.flac", "a__2.flac"):
+        (speech / name).touch()
+    found = lambda files: sorted(os.path.basename(path) for _, path in files)
+    assert found(prepare.noise_files(str(tmp_path), [str(out)], False)) == names
+    assert f"recordings in {out} that its manifest.csv has not" in capsys.readouterr().out
+    # All of a folder without a manifest.
+    assert found(speech_files(tmp_path, speech)) == ["a__1.flac", "a__2.flac"]
+    (speech / "manifest.csv").write_text("file,path\na__2.flac,there\n")
+    assert found(speech_files(tmp_path, speech)) == ["a__2.flac"]
+
+
+def speech_files(data, folder):
+    """Of a folder, and of `data` without a recording of development."""
+    (data / "dev").mkdir(exist_ok=True)
+    (data / "dev" / "voices16.txt").touch()
+    return prepare.speech_files(str(data), [str(folder)], False)

@@ -140,7 +140,8 @@ extern "C" {
 const char *alphamf_version(void);
 
 /*
- Message of the last failure on this thread; valid until the next failure on it.
+ Message of the last failure on this thread; valid until the next failure on it. It is empty before the first failure, and in
+ destructors that run as the thread ends.
  */
 const char *alphamf_error(void);
 

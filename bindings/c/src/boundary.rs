@@ -50,9 +50,9 @@ thread_local! {
     static ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// Message of the last failure on this thread.
+/// Message of the last failure on this thread; empty while the thread ends, when the message is gone.
 pub(crate) fn last_error() -> *const c_char {
-    ERROR.with(|error| error.borrow().as_ptr())
+    ERROR.try_with(|error| error.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
 /// Text for C, without inner zeros.
@@ -66,7 +66,8 @@ pub(crate) fn guarded(work: impl FnOnce() -> Result<(), Failure>) -> alphamf_sta
     match outcome.unwrap_or_else(|_| Err(Failure(ALPHAMF_FAILED, "internal error".to_owned()))) {
         Ok(()) => ALPHAMF_OK,
         Err(Failure(status, message)) => {
-            ERROR.with(|error| *error.borrow_mut() = text(&message));
+            // A destructor of another library may call while the thread ends.
+            let _ = ERROR.try_with(|error| *error.borrow_mut() = text(&message));
             status
         }
     }

@@ -42,7 +42,8 @@ pub extern "C" fn alphamf_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Message of the last failure on this thread; valid until the next failure on it.
+/// Message of the last failure on this thread; valid until the next failure on it. It is empty before the first failure, and in
+/// destructors that run as the thread ends.
 #[unsafe(no_mangle)]
 pub extern "C" fn alphamf_error() -> *const c_char {
     boundary::last_error()

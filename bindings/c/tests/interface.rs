@@ -182,6 +182,17 @@ fn threads_are_limited() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+#[test]
+fn calls_fail_while_their_thread_ends() {
+    if !is_there("cc") {
+        return;
+    }
+    let source = Path::new(ROOT).join("tests/thread_exit.c");
+    let program = compile("cc", &source, "thread_exit", &["-std=c99", "-pthread"]);
+    let output = run([&program], &[]);
+    assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+}
+
 /// The program in C++ that the README shows.
 #[test]
 fn the_readme_holds_in_cpp() {

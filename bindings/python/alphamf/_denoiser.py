@@ -135,12 +135,9 @@ class Denoiser:
         self._native = _native.Denoiser(to_json(options), model_bytes, threads)
         self._separate = channels == "separate"
 
-    def __reduce__(self) -> Tuple[Any, ...]:
-        return _rebuild, (self._given,)
-
     def __repr__(self) -> str:
         given = (f"{name}={'...' if isinstance(value, bytes) else repr(value)}" for name, value in self._given.items())
-        return f"Denoiser({', '.join(given)})"
+        return f"{type(self).__name__}({', '.join(given)})"
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -288,10 +285,6 @@ class Denoiser:
         if not 0 <= first < last <= length:
             raise ValueError(f"noise_from is {start}..{end} s; expected a section of the recording's {seconds:.2f} s")
         return NoiseProfile(self._native.noise_profile(samples[:, first:last], sample_rate))
-
-
-def _rebuild(given: Mapping[str, Any]) -> Denoiser:
-    return Denoiser(**given)
 
 
 def denoise(

@@ -28,6 +28,8 @@ class Stream:
         self._channels = channels
         self._dtype = dtype
         self._separate = separate
+        # Whether chunks have shape (n,).
+        self._flat = channels == 1
         #: Residual of the samples that :meth:`push` or :meth:`finish` returned last, ``(channels, n)``; ``None`` unless
         #: requested.
         self.residual: Optional[Array] = None
@@ -37,8 +39,9 @@ class Stream:
 
         Both have shape ``(channels, n)``, or both ``(n,)`` for a single channel.
 
-        :param progress: receives the completed seconds of the recording; an exception cancels the stream.
-        :raises ValueError: for another number of channels than the stream's, and after :meth:`finish`.
+        :param progress: receives the completed seconds of the recording. An exception that it raises, or Ctrl-C, ends the
+            stream: samples are lost, and later calls of :meth:`push` and :meth:`finish` raise ``ValueError``.
+        :raises ValueError: for another number of channels than the stream's, and after the end of the stream.
         """
         samples = np.asarray(chunk)
         if check_dtype(samples.dtype) != self._dtype:
@@ -49,14 +52,17 @@ class Stream:
         if samples.ndim != 2 or len(samples) != self._channels:
             hint = "; transpose it (chunk.T)" if samples.shape[1:] == (self._channels,) else ""
             raise ValueError(f"a chunk of shape {samples.shape}: expected ({self._channels}, n){hint}")
-        return self._give(self._session.push(as_floats(samples), progress), flat)
+        self._flat = flat
+        return self._give(self._session.push(as_floats(samples), progress))
 
     def finish(self, progress: Optional[Progress] = None) -> Array:
-        """Ends the recording and returns the remaining samples, ``(channels, n)``, or ``(n,)`` for a single channel.
+        """Ends the recording and returns the remaining samples, of the shape of the last chunk.
+
+        Without a chunk, it is ``(channels, 0)``, or ``(0,)`` for a single channel.
 
         :param progress: as of :meth:`push`.
         """
-        return self._give(self._session.finish(progress), self._channels == 1)
+        return self._give(self._session.finish(progress))
 
     def denoise(self, chunks: Iterable[ArrayLike]) -> Iterator[Array]:
         """Denoises all chunks of a recording: yields the samples completed after each, and finally the rest."""
@@ -86,7 +92,7 @@ class Stream:
         """Where speech is, of the slots completed and the sections ended since the last call; needs ``speech_track=True``."""
         return take_speech_track(self._session, self._separate)
 
-    def _give(self, blocks: Sequence[Array], flat: bool) -> Array:
+    def _give(self, blocks: Sequence[Array]) -> Array:
         speech, *removed = (block.astype(self._dtype, copy=False) for block in blocks)
         self.residual = removed[0] if removed else None
-        return speech[0] if flat else speech
+        return speech[0] if self._flat else speech

@@ -123,8 +123,8 @@ def sample(
     """Runs a chain from each of the ``starts``, and warns of reasons not to trust the draws.
 
     :param target: given a state of shape ``(dimension,)``, returns the potential (minus the logarithm of the density,
-        up to a constant; infinite where the density is zero) and its gradient, as anything that numpy converts. It must not
-        change while the chains run.
+        up to a constant; infinite where the density is zero) and its gradient, a tuple or another sequence of two, each
+        anything that numpy converts. It must not change while the chains run.
     :param starts: ``(chains, dimension)``, far apart; the potential must be finite there.
     :param sampler: one of :data:`NAMES`.
     :param draws: steps of each chain that are kept, at least 4 (of each of the chains that ``hamcmc``, ``hmc-bfgs`` and
@@ -151,6 +151,7 @@ def sample(
     :param metropolis: test the moves of ``hamcmc``, which are exact then, at the cost of a full potential a step.
     :param progress: receives the completed fraction, 0 to 1. An exception that it raises ends the work.
     :raises ValueError: if a setting is out of its range or not used by the sampler, or the target lacks what the sampler needs.
+    :raises TypeError: if the target returns anything but a potential and a gradient.
     :raises MemoryError: if there is no room for the draws.
     """
     # A copy, so that later changes of the argument have no effect.

@@ -1,104 +1,68 @@
 //! Denoisers, sessions and real-time denoisers.
 
+use super::shared::Shared;
 use super::work::run;
 use super::{denoise_exception, value_error};
 use alphamf::denoiser::{
     LiveControls, LiveSettings, SessionOutput, SessionSettings, SpeechLevels, SpeechTrack, VoiceEvent,
 };
 use alphamf::transform::FrameGrid;
-use alphamf::{Dictionary, Options};
+use alphamf::{DenoiseError, Dictionary, Options, ProgressCallback};
 use alphamf_files::{Container, Metadata, OutputSpec, Writer};
 use alphamf_signal::SampleFormat;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, ToPyArray};
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyType};
 use std::collections::VecDeque;
 use std::io;
-use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::ThreadId;
-
-/// Value for one thread at a time, which remembers the thread: a signal handler or a callback for progress runs in the midst
-/// of the work of its own thread, and would wait for itself.
-struct Shared<T> {
-    value: Mutex<T>,
-    owner: Mutex<Option<ThreadId>>,
-}
-
-/// Access to a shared value, until it is dropped.
-struct Access<'a, T> {
-    value: MutexGuard<'a, T>,
-    owner: &'a Mutex<Option<ThreadId>>,
-}
-
-impl<T> Shared<T> {
-    fn new(value: T) -> Self {
-        Self { value: Mutex::new(value), owner: Mutex::new(None) }
-    }
-
-    /// Locks without the interpreter lock while another thread holds the value. What runs on the thread pool must not lock: a
-    /// thread that waits for a part of its work may take up another job, which would wait for that thread.
-    fn lock(&self, py: Python<'_>) -> PyResult<Access<'_, T>> {
-        let this = std::thread::current().id();
-        if *owned(&self.owner) == Some(this) {
-            return Err(PyRuntimeError::new_err("the stream is at work on this thread"));
-        }
-        let value = self.value.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        *owned(&self.owner) = Some(this);
-        Ok(Access { value, owner: &self.owner })
-    }
-}
-
-fn owned(owner: &Mutex<Option<ThreadId>>) -> MutexGuard<'_, Option<ThreadId>> {
-    owner.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl<T> Deref for Access<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
-impl<T> DerefMut for Access<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.value
-    }
-}
-
-impl<T> Drop for Access<'_, T> {
-    fn drop(&mut self) {
-        // The value itself is released after this.
-        *owned(self.owner) = None;
-    }
-}
 
 /// Number and spacing of bins, and spacing of frames.
 fn grid(denoiser: &alphamf::Denoiser, sample_rate: u32) -> PyResult<FrameGrid> {
     denoiser.grid(sample_rate).map_err(value_error)
 }
 
-#[pyclass(frozen)]
+#[pyclass(frozen, module = "alphamf._native")]
 pub struct Denoiser {
     denoiser: alphamf::Denoiser,
     session: SessionSettings,
     threads: Option<usize>,
+    /// Options as JSON and bytes of the dictionary, of which a copy in another process is made.
+    given: (String, Option<Py<PyBytes>>),
 }
+
+/// Arguments of [`Denoiser::new`].
+type Arguments<'py> = (&'py str, Option<Bound<'py, PyBytes>>, Option<usize>);
 
 #[pymethods]
 impl Denoiser {
     #[new]
-    fn new(py: Python<'_>, options: &str, model: Option<&[u8]>, threads: Option<usize>) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        options: &str,
+        model: Option<Bound<'_, PyBytes>>,
+        threads: Option<usize>,
+    ) -> PyResult<Self> {
+        let given = (options.to_owned(), model.clone().map(Bound::unbind));
         let options = Options::from_json(options).map_err(value_error)?;
         let settings = options.settings().map_err(value_error)?;
         let dictionary =
-            model.map_or_else(Dictionary::built_in, Dictionary::from_bytes).map_err(value_error)?;
+            model.map_or_else(Dictionary::built_in, |model| Dictionary::from_bytes(model.as_bytes()));
+        let dictionary = dictionary.map_err(value_error)?;
         // Fills tables, on the threads.
         let denoiser = run(py, threads, None, |_| alphamf::Denoiser::new(dictionary, settings));
-        Ok(Self { denoiser: denoiser?.map_err(denoise_exception)?, session: options.session(), threads })
+        Ok(Self {
+            denoiser: denoiser?.map_err(denoise_exception)?,
+            session: options.session(),
+            threads,
+            given,
+        })
+    }
+
+    fn __reduce__<'py>(this: &'py Bound<'py, Self>) -> (Bound<'py, PyType>, Arguments<'py>) {
+        let Self { given: (options, model), threads, .. } = this.get();
+        let model = model.as_ref().map(|model| model.bind(this.py()).clone());
+        (this.get_type(), (options, model, *threads))
     }
 
     /// All settings, as JSON.
@@ -138,7 +102,7 @@ impl Denoiser {
             codes.push(integers()?);
         }
         let grid = grid(&self.denoiser, sample_rate)?;
-        let state = State { session, codes, grid, clipped: 0 };
+        let state = State { session, codes, grid, clipped: 0, interrupted: false };
         Ok(Session { state: Shared::new(state), threads: self.threads })
     }
 
@@ -324,6 +288,8 @@ struct State {
     codes: Vec<Option<Integers>>,
     grid: FrameGrid,
     clipped: u64,
+    /// An exception cost samples: that of a callback may follow the work's last report, after which the session goes on.
+    interrupted: bool,
 }
 
 /// Encodes samples with 16 bits, as the program does.
@@ -408,21 +374,16 @@ impl Session {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Blocks<'py>> {
         let channels = rows(&samples);
-        let mut state = self.state.lock(py)?;
-        let session = &mut state.session;
-        let output = run(py, self.threads, progress, |progress| {
+        self.state.lock(py)?.advance(py, self.threads, progress, |session, progress| {
             let channels: Vec<&[f32]> = channels.iter().map(Vec::as_slice).collect();
             session.push_with_progress(&channels, progress)
-        });
-        state.blocks(py, output?.map_err(denoise_exception)?)
+        })
     }
 
     #[pyo3(signature = (progress=None))]
     fn finish<'py>(&self, py: Python<'py>, progress: Option<&Bound<'py, PyAny>>) -> PyResult<Blocks<'py>> {
         let mut state = self.state.lock(py)?;
-        let session = &mut state.session;
-        let output = run(py, self.threads, progress, |progress| session.finish_with_progress(progress));
-        let blocks = state.blocks(py, output?.map_err(denoise_exception)?)?;
+        let blocks = state.advance(py, self.threads, progress, alphamf::Session::finish_with_progress)?;
         if let Some(Some(speech)) = state.codes.first_mut() {
             state.clipped = speech.finish()?;
         }
@@ -491,6 +452,27 @@ impl Session {
 }
 
 impl State {
+    /// Runs work of the session and returns the completed samples; after an exception there are no more.
+    fn advance<'py>(
+        &mut self,
+        py: Python<'py>,
+        threads: Option<usize>,
+        progress: Option<&Bound<'py, PyAny>>,
+        work: impl FnOnce(&mut alphamf::Session, &mut dyn ProgressCallback) -> Result<SessionOutput, DenoiseError>
+        + Send,
+    ) -> PyResult<Blocks<'py>> {
+        if self.interrupted {
+            return Err(value_error(
+                "the stream has ended: an exception interrupted it, and samples are lost",
+            ));
+        }
+        self.interrupted = true;
+        let session = &mut self.session;
+        let output = run(py, threads, progress, |progress| work(session, progress))?;
+        self.interrupted = false;
+        self.blocks(py, output.map_err(denoise_exception)?)
+    }
+
     /// Result and residual as arrays.
     fn blocks<'py>(&mut self, py: Python<'py>, output: SessionOutput) -> PyResult<Blocks<'py>> {
         let parts = [output.speech, output.residual].into_iter().zip(&mut self.codes);

@@ -5,6 +5,7 @@
 mod denoiser;
 mod metrics;
 mod samplers;
+mod shared;
 mod training;
 mod work;
 

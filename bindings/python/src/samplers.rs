@@ -7,7 +7,7 @@ use alphamf::samplers::{
     SamplerOptions, Site, Sites, Step, StepSize, Support, Target,
 };
 use numpy::{AllowTypeChange, PyArray1, PyArray2, PyArrayLikeDyn, PyArrayMethods};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::cell::RefCell;
@@ -78,7 +78,7 @@ impl<'py> Posterior<'py> {
                 self.density.call1((state, PyArray1::from_vec(self.py, indices)))?
             }
         };
-        let (found, slopes): (Bound<'py, PyAny>, Bound<'py, PyAny>) = result.extract()?;
+        let (found, slopes) = pair(&result)?;
         self.write("the potential", &found, potential)?;
         self.write("the gradient", &slopes, gradient)
     }
@@ -200,6 +200,19 @@ impl Sites<f64> for Posterior<'_> {
             }
         }
     }
+}
+
+/// Both elements of a sequence of two: a tuple, a list, an array.
+fn pair<'py>(result: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let length = result.len().ok();
+    if length == Some(2) && !result.is_instance_of::<PyDict>() {
+        return Ok((result.get_item(0)?, result.get_item(1)?));
+    }
+    let (name, of) =
+        (result.get_type().name()?, length.map_or_else(String::new, |n| format!(" of length {n}")));
+    Err(PyTypeError::new_err(format!(
+        "the target returned a {name}{of}: expected the potential and its gradient"
+    )))
 }
 
 /// The names of the samplers.

@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import pickle
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -371,6 +370,23 @@ def test_a_denoiser_is_pickled_with_its_model(noisy, tmp_path):
     assert np.array_equal(again.denoise(samples, rate).speech, denoiser.denoise(samples, rate).speech)
 
 
+class Named(alphamf.Denoiser):
+    __slots__ = ("place",)
+
+    def __init__(self, name):
+        super().__init__(threads=2, **FAST)
+        self.name, self.place = name, 3
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_a_pickled_subclass_keeps_its_type_and_attributes(noisy, protocol):
+    denoiser = Named("first")
+    for again in (pickle.loads(pickle.dumps(denoiser, protocol)), copy.copy(denoiser), copy.deepcopy(denoiser)):
+        assert type(again) is Named and (again.name, again.place) == ("first", 3)
+        assert again.settings == denoiser.settings and repr(again) == repr(denoiser)
+    assert np.array_equal(again.denoise(*noisy).speech, denoiser.denoise(*noisy).speech)
+
+
 def test_numbers_of_numpy_are_numbers():
     denoiser = alphamf.Denoiser(seed=np.int64(3), iterations=np.uint8(6), floor_db=np.float32(-20))
     settings = denoiser.settings
@@ -473,59 +489,15 @@ def test_a_forked_process_denoises(noisy):
     assert np.array_equal(queue.get(timeout=60), expected)
 
 
-def test_progress_is_told_and_may_end_it(noisy):
-    shares = []
-    alphamf.denoise(*noisy, iterations=200, progress=shares.append)
-    assert len(shares) > 3 and shares == sorted(shares) and 0 <= shares[0] and shares[-1] <= 1
-
-    # A stream reports seconds.
+@pytest.mark.parametrize("shape", [(-1,), (1, -1)])
+def test_the_end_of_a_stream_has_the_shape_of_its_chunks(noisy, shape):
     samples, rate = noisy
     stream = alphamf.Denoiser(**FAST).stream(rate, dtype=np.int16)
-    seconds = []
-    stream.push(samples, seconds.append)
-    stream.finish(progress=seconds.append)
-    assert len(seconds) > 0 and seconds == sorted(seconds) and abs(seconds[-1] - len(samples) / rate) < 0.1
-
-    class Enough(Exception):
-        pass
-
-    def enough(share):
-        raise Enough
-
-    began = time.monotonic()
-    with pytest.raises(Enough):
-        alphamf.denoise(*noisy, iterations=100_000, progress=enough)
-    assert time.monotonic() - began < 5
+    parts = list(stream.denoise(samples.reshape(shape)[..., start : start + rate] for start in (0, rate)))
+    assert np.concatenate(parts, axis=-1).shape == samples.reshape(shape).shape
+    assert all(part.ndim == len(shape) for part in parts)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are others there")
-def test_ctrl_c_ends_it_within_a_second(noisy):
-    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
-    began = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        alphamf.denoise(*noisy, iterations=1_000_000)
-    assert time.monotonic() - began < 2.0
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are others there")
-def test_a_signal_handler_that_uses_the_busy_stream_gets_an_error():
-    code = """
-import os, signal, threading
-import numpy as np
-import alphamf
-
-def handle(*_):
-    try:
-        stream.latency
-    except RuntimeError as error:
-        print(error)
-
-stream = alphamf.Denoiser(no_neural=True, iterations=40).stream(16000)
-signal.signal(signal.SIGUSR1, handle)
-noise = np.random.default_rng(1).normal(0, 0.1, 160000).astype(np.float32)
-threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1)).start()
-print(len(stream.push(noise)) > 0, stream.latency > 0)
-"""
-    # In a process of its own, as it would wait for ever.
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
-    assert run.stdout.splitlines() == ["the stream is at work on this thread", "True True"]
+def test_a_stream_without_chunks_ends_empty():
+    denoiser = alphamf.Denoiser(**FAST)
+    assert denoiser.stream(16000).finish().shape == (0,) and denoiser.stream(16000, 2).finish().shape == (2, 0)

@@ -144,6 +144,22 @@ def test_what_a_target_raises_is_raised():
         samplers.sample(gaussian, STARTS, preconditioner="round")
 
 
+def test_potential_and_gradient_come_as_any_sequence_of_two():
+    expected = samplers.sample(lambda theta: (theta @ theta / 2, theta), [[1.0], [2.0]], draws=20, burn_in=10).draws
+    for join in (list, lambda pair: np.array([pair[0], *pair[1]]), lambda pair: [pair[0], list(pair[1])]):
+        target = lambda theta: join((theta @ theta / 2, theta))
+        assert np.array_equal(samplers.sample(target, [[1.0], [2.0]], draws=20, burn_in=10).draws, expected)
+    for result, words in (
+        (1.0, "a float: expected the potential and its gradient"),
+        ([1.0], "a list of length 1"),
+        ((1.0, [2.0], [3.0]), "a tuple of length 3"),
+        (np.array(1.0), "a ndarray: "),
+        ({"potential": 1.0, "gradient": [2.0]}, "a dict of length 2"),
+    ):
+        with pytest.raises(TypeError, match=f"the target returned {words}"):
+            samplers.sample(lambda theta: result, [[1.0], [2.0]], draws=20, burn_in=10)
+
+
 def test_settings_without_effect_are_refused():
     unused = [
         ("nuts", {"terms": 5, "minibatch": 2}, "minibatch"),

@@ -1,0 +1,60 @@
+// Objects of the package that are freed or at work: node --test test/objects.mjs, after build.sh
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import test from "node:test";
+import { gunzipSync } from "node:zlib";
+import { Denoiser, Live, Stream, initialize } from "../index.js";
+
+// Node has no fetch of files.
+await initialize(gunzipSync(readFileSync(new URL("../native/alphamf_web_bg.wasm.gz", import.meta.url))));
+const denoiser = await Denoiser.create({ quality: "fast", no_neural: true });
+const noise = Float32Array.from({ length: 160000 }, (_, n) => 0.1 * Math.sin(n * n));
+
+/** Arguments of the methods that need some. */
+const ARGUMENTS = { push: [noise], process: [noise], set: [{ mix: 1 }], learnNoise: [1], stream: [16000], live: [16000], denoise: [noise, 16000] };
+
+/** All methods and getters, but `free`, as functions of an object. */
+function membersOf(type) {
+  const members = Object.entries(Object.getOwnPropertyDescriptors(type.prototype));
+  return members.filter(([name]) => !["constructor", "free"].includes(name)).map(([name, { get }]) => {
+    return [name, (object) => (get ? object[name] : object[name](...(ARGUMENTS[name] ?? [])))];
+  });
+}
+
+for (const [name, make] of [
+  ["denoiser", () => Denoiser.create({ quality: "fast", no_neural: true })],
+  ["live denoiser", () => denoiser.live(16000)],
+  ["stream", () => denoiser.stream(16000, 1, { gainStd: true, speechTrack: true })],
+]) {
+  test(`a ${name} that has been freed refuses every call but that of free`, async () => {
+    const object = await make();
+    const members = membersOf(object.constructor);
+    assert.ok(members.length >= 3 && [Denoiser, Live, Stream].includes(object.constructor));
+    object.free();
+    object.free();
+    for (const [member, use] of members) {
+      assert.throws(() => use(object), { kind: "input", message: `the ${name} has been freed` }, member);
+    }
+    object.free();
+  });
+}
+
+test("a stream refuses calls of its own progress callback, and goes on", () => {
+  const [alone, watched] = [denoiser.stream(16000), denoiser.stream(16000)];
+  let calls = 0;
+  const onProgress = () => {
+    calls++;
+    for (const [member, use] of [...membersOf(Stream), ["free", (stream) => stream.free()]]) {
+      assert.throws(() => use(watched), { kind: "input", message: "the stream is at work: its onProgress cannot use it" }, member);
+    }
+  };
+  const parts = [alone.push(noise), alone.finish()];
+  assert.deepEqual([watched.push(noise, onProgress), watched.finish(onProgress)], parts);
+  assert.ok(calls > 1);
+  assert.equal(watched.stats.samples, noise.length);
+  // An error of the callback leaves the stream usable for what is there.
+  const cancelled = denoiser.stream(16000);
+  assert.throws(() => cancelled.push(noise, () => cancelled.latency), { kind: "input", message: /at work/ });
+  assert.ok(cancelled.latency > 0);
+  for (const stream of [alone, watched, cancelled]) stream.free();
+});
