@@ -2,6 +2,7 @@
 
 mod names;
 mod table;
+mod turn;
 
 use super::claims::{Claims, check_replaceable};
 use super::common::Common;
@@ -30,6 +31,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use std::{fs, slice, thread};
 use table::table;
+use turn::Turn;
 
 /// A recording to denoise, and its outputs.
 #[derive(Debug)]
@@ -214,11 +216,13 @@ impl Task {
         std::iter::once(self.output.as_path()).chain(self.reports.paths())
     }
 
-    /// Removes what an earlier run reported, so that a run that is killed leaves no reports of another result.
-    fn remove_reports(&self) -> anyhow::Result<()> {
-        for report in self.reports.paths().filter(|report| report.is_file()) {
-            let target = follow_links(report).and_then(fs::remove_file);
-            target.with_context(|| Failure::Output(report.to_owned()))?;
+    /// Removes what an earlier run reported, so that a run that is killed leaves no reports of another result; and its result,
+    /// unless this run replaces that.
+    fn remove_earlier(&self, replace: bool) -> anyhow::Result<()> {
+        let earlier = self.outputs().skip(usize::from(replace));
+        for path in earlier.filter(|path| path.is_file()) {
+            let target = follow_links(path).and_then(fs::remove_file);
+            target.with_context(|| Failure::Output(path.to_owned()))?;
         }
         Ok(())
     }
@@ -250,14 +254,6 @@ impl Task {
             }
         }
         Ok(work)
-    }
-
-    /// Whether another run has made the result meanwhile, with all reports that this one is to have.
-    fn is_made(&self, record: &Record, settings: &str) -> anyhow::Result<bool> {
-        let is_there = self.output.exists();
-        record.refresh()?;
-        let state = || record.state(&self.name, &self.output, &self.input, settings);
-        Ok(is_there && state() == State::Current && record.lists(&self.name, self.reports.wanted()))
     }
 }
 
@@ -406,20 +402,23 @@ fn denoise(
         replace,
     };
     let denoised = recording.denoise(&mut |seconds, duration| progress.update(seconds, duration))?;
-    let is_made = || Ok::<_, anyhow::Error>(work == Work::All && !force && task.is_made(record, settings)?);
+    // Until the record has the reports.
+    let _turn = denoised.content().map(|_| Turn::wait(output)).transpose()?;
     let mut made = None;
     if let Some(content) = denoised.content() {
-        if is_made()? {
+        // Another run may have made all meanwhile. What appeared or was edited since this run began stays, too.
+        if task.work(record, settings, force)? == Work::Nothing {
             return Ok(None);
         }
         original.check()?;
-        // What appeared or was edited since the run began stays, too.
-        task.work(record, settings, force)?;
-        task.remove_reports()?;
+        task.remove_earlier(replace)?;
         made = record.add(name, content, &original, settings, &wanted)?;
     }
     let found = match denoised.persist() {
-        Err(error) if is_taken(&error, output) && is_made()? => return Ok(None),
+        // By another run, where the file system has no locks.
+        Err(error) if is_taken(&error, output) && task.work(record, settings, force)? == Work::Nothing => {
+            return Ok(None);
+        }
         found => found?,
     };
     residuals.as_deref().map_or(Ok(()), record::mark)?;

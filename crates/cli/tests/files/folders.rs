@@ -168,33 +168,6 @@ fn an_input_that_changes_while_it_is_read_has_no_result() {
     assert!(again.contains("1 denoised"), "{again}");
 }
 
-#[test]
-fn two_runs_at_once_share_a_folder() {
-    let folder = Folder::new();
-    fs::create_dir(folder.join("in")).unwrap();
-    for (name, seconds) in [("a.wav", 40.0), ("b.wav", 20.0), ("c.wav", 0.3)] {
-        write(&folder.join("in").join(name), spec(16_000, 1), noisy(seconds));
-    }
-    let start = || {
-        let mut command = program();
-        command.args(["in", "-o", "out", "--stats", "stats/", "--residual", "rest", "--threads", "1"]);
-        command.args(["--quality", "fast"]).current_dir(folder.0.path());
-        command.stderr(std::process::Stdio::piped()).spawn().unwrap()
-    };
-    let runs = [start(), start()];
-    let messages = runs.map(|run| {
-        let output = run.wait_with_output().unwrap();
-        let message = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success() && message.contains(", 0 failed"), "{message}");
-        message
-    });
-    let words = |message: &String| message.contains("3 denoised, 0 skipped");
-    assert!(!messages.iter().all(words), "{messages:?}");
-    let again = start().wait_with_output().unwrap();
-    let message = String::from_utf8_lossy(&again.stderr);
-    assert!(message.contains("0 denoised, 3 skipped"), "{message}");
-}
-
 /// The command can be repeated once the reason is gone.
 #[test]
 fn a_report_that_cannot_be_written_costs_no_result() {
