@@ -60,13 +60,13 @@ pub struct Arguments {
     clean: Option<PathBuf>,
 
     /// Read the recordings to denoise from this folder.
-    #[arg(long, value_name = "DIR", requires = "clean")]
+    #[arg(long, value_name = "DIR", requires = "clean", conflicts_with_all = ["manifest", "protocol"])]
     noisy: Option<PathBuf>,
 
     /// Score files that were denoised elsewhere.
     ///
     /// They are scored as they are: options of the denoiser are refused.
-    #[arg(long, value_name = "DIR", requires = "clean")]
+    #[arg(long, value_name = "DIR", requires = "clean", conflicts_with_all = ["manifest", "protocol"])]
     enhanced: Option<PathBuf>,
 
     /// Read pairs of files from a table (CSV).
@@ -82,7 +82,7 @@ pub struct Arguments {
     protocol: Option<PathBuf>,
 
     /// Read the corpus of --protocol from this folder.
-    #[arg(long, value_name = "DIR", requires = "protocol")]
+    #[arg(long, value_name = "DIR", requires = "protocol", conflicts_with_all = ["clean", "manifest"])]
     data: Option<PathBuf>,
 
     /// Score part K of N.
