@@ -75,8 +75,11 @@ pub fn plan(
         return Err(usage(format!("{name} is a folder: with --raw, name its files")));
     }
     let (mut found, left_out) = find(inputs, listed, folders)?;
-    let mut named_before = HashSet::new();
-    found.retain(|Listed { input, .. }| named_before.insert(input.clone()));
+    let (mut places, mut files) = (HashSet::new(), HashSet::new());
+    found.retain(|Listed { input, name }| {
+        // Also by way of `..` or a linked folder; and by two links, unless each is to have a result of its own name.
+        places.insert(in_folder(input)) && files.insert((record::source(input), name.clone()))
+    });
     let record = Record::open(folders.results)?;
     let tasks = tasks(found, folders, processing, &record.sources());
     tasks.iter().for_each(|task| claims.read(&task.input));
@@ -87,6 +90,15 @@ pub fn plan(
         }
     }
     Ok(Batch { tasks, left_out, record })
+}
+
+/// Absolute path of a file, the same for all spellings of its folder.
+fn in_folder(file: &Path) -> PathBuf {
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (fs::canonicalize(parent), file.file_name()) {
+        (Ok(parent), Some(name)) => parent.join(name),
+        _ => file.to_owned(),
+    }
 }
 
 /// Recordings with their names below the output folders, and what is left out. One of several folders that cannot be used

@@ -436,6 +436,35 @@ fn names_are_one_however_they_are_spelled() {
     assert!(message.contains("2 denoised"), "{message}");
     assert!(folder.join("listed/in/b/c.wav").is_file() && folder.join("listed/in/a.wav").is_file());
     assert!(run(&["in/a.wav", "./in/a.wav", "in", "./in", "-o", "named"], "").contains("2 denoised"));
+    assert!(run(&["in/b/../a.wav", "in", "in/../in/b", "-o", "above"], "").contains("2 denoised"));
+}
+
+/// A folder by its link; a file by a link of its name. A link of another name has a result of its own.
+#[test]
+#[cfg(unix)]
+fn names_are_one_by_way_of_links() {
+    let folder = Folder::new();
+    ["in", "links"].iter().for_each(|name| fs::create_dir(folder.join(name)).unwrap());
+    recording(&folder.join("in/a.wav"));
+    symlink("in", folder.join("newest")).unwrap();
+    ["a.wav", "b.wav"]
+        .iter()
+        .for_each(|name| symlink("../in/a.wav", folder.join("links").join(name)).unwrap());
+    let run = |arguments: &[&str]| {
+        let mut command = denoise(arguments);
+        command.args(["--quality", "fast"]).current_dir(folder.0.path());
+        String::from_utf8(command.assert().success().get_output().stderr.clone()).unwrap()
+    };
+    assert!(run(&["in", "newest", "links/a.wav", "-o", "one"]).contains("1 denoised"));
+    assert!(run(&["in", "links", "-o", "two"]).contains("2 denoised"));
+    assert!(folder.join("two/b.wav").is_file() && !folder.join("two/a-2.wav").exists());
+    // Each entry of a manifest has its result.
+    let entry = |path: &str| format!("{{\"audio_filepath\":\"{}\"}}\n", folder.join(path).display());
+    fs::write(folder.join("list.json"), entry("in/a.wav") + &entry("links/a.wav") + &entry("in/../in/a.wav"))
+        .unwrap();
+    assert!(run(&["--manifest", "list.json", "-o", "listed"]).contains("1 denoised"));
+    let made = fs::read_to_string(folder.join("listed/list.json")).unwrap();
+    assert_eq!(made.matches("listed/a.wav").count(), 3, "{made}");
 }
 
 /// Each takes its number at once, where all before it would be tried for each.
