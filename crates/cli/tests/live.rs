@@ -142,6 +142,25 @@ fn stats_tell_where_speech_is() {
 }
 
 #[test]
+fn stats_have_no_counts_that_are_not_taken() {
+    let folder = Folder::new();
+    let (input, output, stats) = (folder.join("in.wav"), folder.join("out.wav"), folder.join("s.json"));
+    write(&input, spec(16_000, 1), noisy(1.0).into_iter().map(|x| (5.0 * x).clamp(-0.5, 0.5)));
+    let file = |options: &[&str]| {
+        let mut command = denoise([&input, &output]);
+        command.args(options).args(["--force", "-q", "--stats"]).arg(&stats).assert().success();
+        let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&stats).unwrap()).unwrap();
+        json["files"][0].clone()
+    };
+    let (live, offline) = (file(&["--live"]), file(&["--quality", "fast"]));
+    assert!(offline["clipped_input_samples"].as_u64().is_some_and(|count| count > 100), "{offline}");
+    assert_eq!(live["clipped_input_samples"], offline["clipped_input_samples"]);
+    for key in ["clicks", "heavy_tailed_blocks"] {
+        assert!(live.get(key).is_some_and(serde_json::Value::is_null) && offline[key].is_u64(), "{key}");
+    }
+}
+
+#[test]
 fn what_is_not_live_is_refused() {
     let folder = Folder::new();
     let (input, output) = (demo("demo-noisy.wav"), folder.join("voice.wav"));
