@@ -160,6 +160,21 @@ fn stats_have_no_counts_that_are_not_taken() {
     }
 }
 
+/// As options they differ, as settings they do not.
+#[test]
+fn a_latency_that_is_the_default_is_up_to_date() {
+    let folder = Folder::new();
+    write(&folder.join("a.wav"), spec(16_000, 1), noisy(0.3));
+    let run = |options: &[&str]| {
+        let mut command = denoise(["a.wav", "-o", "out", "--live"]);
+        let assert = command.args(options).current_dir(folder.0.path()).assert().success();
+        String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+    };
+    assert!(run(&[]).contains("1 denoised"));
+    assert!(run(&["--latency", "16"]).contains("1 skipped"));
+    assert!(run(&["--latency", "8"]).contains("1 denoised"));
+}
+
 #[test]
 fn what_is_not_live_is_refused() {
     let folder = Folder::new();
@@ -167,6 +182,7 @@ fn what_is_not_live_is_refused() {
     for (options, words) in [
         (["--live", "--residual", "r.wav"].as_slice(), ["--live", "--residual"]),
         (&["--live", "--noise-from", "0..1"], ["--live", "--noise-from"]),
+        (&["--live", "--speech-format", "rttm"], ["--live", "--speech-format"]),
         (&["--live", "--latency", "100"], ["--latency", "4 to 64"]),
         (&["--latency", "8"], ["--latency has no effect without --live: omit it", ""]),
         (&["--live", "--quality", "fast"], ["--quality has no effect", "omit it"]),
