@@ -19,12 +19,12 @@ use alphamf_eval::{
 use alphamf_files as audio;
 use alphamf_files::FolderContents;
 use alphamf_files::output::place;
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use rayon::prelude::*;
 
 use super::claims::{Claims, check_absent};
 use super::common::Common;
-use super::failure::{INPUT, usage};
+use super::failure::{self, INPUT, usage};
 use super::inputs::{LeftOut, contents_below, say_left_out};
 use super::interrupts::{interrupted, interruptible};
 use super::live::Live;
@@ -152,6 +152,7 @@ const NAMED: usize = 20;
 pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let Arguments { live, shard, .. } = arguments;
     live.check()?;
+    check_named(arguments)?;
     for output in arguments.reports().chain(arguments.resume.as_deref()) {
         check_output(output)?;
     }
@@ -340,6 +341,22 @@ fn check_source(arguments: &Arguments) -> anyhow::Result<()> {
     let Arguments { clean, noisy, enhanced, manifest, protocol, .. } = arguments;
     let is_paired = clean.is_some() && (noisy.is_some() || enhanced.is_some());
     if is_paired || manifest.is_some() || protocol.is_some() { Ok(()) } else { Err(usage(NOTHING)) }
+}
+
+/// Refuses standard output for what is more than one stream, and a file for the folder of the denoised audio.
+fn check_named(arguments: &Arguments) -> anyhow::Result<()> {
+    let Arguments { save, resume, figure, .. } = arguments;
+    for (option, path) in [("--save", save), ("--resume", resume), ("--figure", figure)] {
+        if path.as_deref().is_some_and(is_standard) {
+            return Err(usage(format!("{option} cannot be standard output: name it")));
+        }
+    }
+    match save {
+        Some(save) if save.exists() && !save.is_dir() => {
+            Err(anyhow!("it is not a folder").context(failure::Failure::Output(save.clone())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses options of the denoiser without effect: all of them where files are scored as they are.

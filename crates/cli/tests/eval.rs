@@ -477,6 +477,18 @@ fn arguments_that_score_nothing_or_have_no_effect_are_refused() {
     let noisy = ["--clean", "clean", "--noisy", "noisy"];
     refused(&[&noisy[..], &["--no-dither"]].concat(), &["--no-dither has no effect"]);
     refused(&[&noisy[..], &["--live", "--noise-rank", "2"]].concat(), &["--noise-rank has no effect"]);
+    for option in ["--save", "--resume"] {
+        refused(&[&noisy[..], &[option, "-"]].concat(), &[option, "cannot be standard output"]);
+    }
+    let figure = ["--protocol", "p.toml", "--data", ".", "--figure", "-"];
+    refused(&figure, &["--figure", "cannot be standard output"]);
+    // Before the work.
+    let done = run(folder, &[&noisy[..], &["--save", "clean/a.wav"]].concat());
+    let message = text(&done.stderr);
+    assert!(
+        done.status.code() == Some(4) && message.contains("clean/a.wav") && message.contains("not a folder"),
+        "{message}"
+    );
     // Recordings from one source.
     let sources = [
         ["--manifest", "m.csv", "--noisy", "noisy"].as_slice(),
