@@ -195,7 +195,9 @@ impl Folders<'_> {
                     "with -o, outputs and reports are folders, not standard output: name a folder",
                 ));
             }
-            if folder.exists() && !folder.is_dir() {
+            // Without a slash at the end, with which a file does not exist.
+            let bare: PathBuf = folder.components().collect();
+            if bare.exists() && !bare.is_dir() {
                 return Err(anyhow!("it is not a folder").context(Failure::Output(folder.to_owned())));
             }
         }
