@@ -45,7 +45,7 @@ build() {
 
 # Everything but the program, the same for every processor but for the libraries.
 share() {
-    local target=$1 share=$2 program=$CARGO_TARGET_DIR/$native/release/denoise command
+    local target=$1 share=$2 program=$CARGO_TARGET_DIR/$native/release/denoise command name
     rm -rf "$share"
     mkdir -p "$share"/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d,doc/alphamf}
     "$program" man >"$share/man/man1/denoise.1"
@@ -54,9 +54,11 @@ share() {
     done
     printf '.so man1/denoise.1\n' >"$share/man/man1/alphamf.1"
     gzip -9n "$share"/man/man1/*.1
-    "$program" completions bash >"$share/bash-completion/completions/denoise"
-    "$program" completions zsh >"$share/zsh/site-functions/_denoise"
-    "$program" completions fish >"$share/fish/vendor_completions.d/denoise.fish"
+    for name in denoise alphamf; do
+        "$program" completions bash "$name" >"$share/bash-completion/completions/$name"
+        "$program" completions zsh "$name" >"$share/zsh/site-functions/_$name"
+        "$program" completions fish "$name" >"$share/fish/vendor_completions.d/$name.fish"
+    done
     cp README.md "$share/doc/alphamf/"
     cp models/README.md "$share/doc/alphamf/MODELS.md"
     packaging/licences.sh alphamf-cli "$share/doc/alphamf" "$target"

@@ -85,7 +85,7 @@ pub struct Options {
 
     /// Set the fraction of denoised signal in the output.
     ///
-    /// Range: 0 to 1. Default: 1. The rest is the input; 0 returns the input.
+    /// Range: 0 to 1. Default: 1. The rest is the input; 0 returns the input, exactly up to 24 bits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(
         feature = "clap",

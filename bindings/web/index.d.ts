@@ -26,7 +26,7 @@ export interface Options {
   floor_db?: number;
   /**
    * Set the fraction of denoised signal in the output. Range: 0 to 1. Default: 1. The rest is the input; 0 returns the
-   * input.
+   * input, exactly up to 24 bits.
    */
   mix?: number;
   /** Reduce late reverberation, 0 (off) to 1 (full). Range: 0 to 1. Default: 0. Start with 0.5. */

@@ -7,15 +7,17 @@ const MIN_RUNS: u64 = 3;
 /// Minimum peak: lower ones are a few quantisation steps high, and therefore flat.
 const MIN_PEAK: f32 = 0.01;
 
-/// Counts the clipped samples of a channel, block by block.
+/// Counts the clipped samples of a channel, block by block: those in runs of at least four at its extreme, if there are three
+/// or more such runs.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Clipping {
+pub struct Clipping {
     above: Rail,
     below: Rail,
 }
 
 impl Clipping {
-    pub(crate) fn count(&mut self, samples: &[f32]) {
+    /// Takes the next samples.
+    pub fn count(&mut self, samples: &[f32]) {
         for &x in samples {
             self.above.count(x);
             self.below.count(-x);
@@ -23,7 +25,8 @@ impl Clipping {
     }
 
     /// Number of clipped samples so far.
-    pub(crate) fn samples(&self) -> u64 {
+    #[must_use]
+    pub fn samples(&self) -> u64 {
         [self.above, self.below].iter().filter(|rail| rail.runs >= MIN_RUNS).map(|rail| rail.samples).sum()
     }
 }

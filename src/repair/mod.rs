@@ -12,7 +12,7 @@ mod offset;
 mod outliers;
 mod score;
 
-pub(crate) use clipping::Clipping;
+pub use clipping::Clipping;
 pub(crate) use live_clicks::LiveClicks;
 pub(crate) use offset::{LiveOffset, Offset};
 pub(crate) use outliers::Outliers;

@@ -49,7 +49,7 @@ class Denoiser:
     :param floor_db: Set the minimum gain of any frequency, in dB. Range: -100 to 0. Default: that of ``strength``,
         which it replaces.
     :param mix: Set the fraction of denoised signal in the output. Range: 0 to 1. Default: 1. The rest is the input; 0
-        returns the input.
+        returns the input, exactly up to 24 bits.
     :param dereverb: Reduce late reverberation, 0 (off) to 1 (full). Range: 0 to 1. Default: 0. Start with 0.5.
     :param channels: Couple or separate channels, or join microphones. Default: shared. shared applies one gain to all
         channels and keeps the stereo image; separate denoises each channel alone; array treats the 2 to 16 channels as

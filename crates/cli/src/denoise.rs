@@ -113,11 +113,12 @@ pub struct Arguments {
 
     /// Set the format of --speech.
     ///
-    /// Default: by the ending; json for a folder and standard output.
+    /// Default: by the ending; json for a folder and standard output. Excludes --live.
     #[arg(
         long,
         value_name = "FORMAT",
         requires = "speech",
+        conflicts_with = "live",
         help_heading = "Reports",
         hide_short_help = true
     )]

@@ -1,15 +1,16 @@
 //! `denoise eval`: scores a denoiser on a corpus.
 
+mod checks;
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use alphamf::Cancelled;
 use alphamf::signal::Signal;
-use alphamf::{Cancelled, Options as DenoiserOptions, Settings};
 use alphamf_eval::plot;
 use alphamf_eval::report::{self, Example, Examples};
 use alphamf_eval::{
@@ -18,17 +19,16 @@ use alphamf_eval::{
 };
 use alphamf_files as audio;
 use alphamf_files::FolderContents;
-use alphamf_files::output::place;
 use anyhow::Context;
+use checks::{check_apart, check_named, check_options, check_save, check_source};
 use rayon::prelude::*;
 
-use super::claims::{Claims, check_absent};
 use super::common::Common;
 use super::failure::{INPUT, usage};
 use super::inputs::{LeftOut, contents_below, say_left_out};
 use super::interrupts::{interrupted, interruptible};
 use super::live::Live;
-use super::model::{Mode, Model, as_usage};
+use super::model::Model;
 use super::progress::Progress;
 use super::shard::Shard;
 use super::streams::{check_output, is_standard, write_whole};
@@ -60,13 +60,13 @@ pub struct Arguments {
     clean: Option<PathBuf>,
 
     /// Read the recordings to denoise from this folder.
-    #[arg(long, value_name = "DIR", requires = "clean")]
+    #[arg(long, value_name = "DIR", requires = "clean", conflicts_with_all = ["manifest", "protocol"])]
     noisy: Option<PathBuf>,
 
     /// Score files that were denoised elsewhere.
     ///
     /// They are scored as they are: options of the denoiser are refused.
-    #[arg(long, value_name = "DIR", requires = "clean")]
+    #[arg(long, value_name = "DIR", requires = "clean", conflicts_with_all = ["manifest", "protocol"])]
     enhanced: Option<PathBuf>,
 
     /// Read pairs of files from a table (CSV).
@@ -82,7 +82,7 @@ pub struct Arguments {
     protocol: Option<PathBuf>,
 
     /// Read the corpus of --protocol from this folder.
-    #[arg(long, value_name = "DIR", requires = "protocol")]
+    #[arg(long, value_name = "DIR", requires = "protocol", conflicts_with_all = ["clean", "manifest"])]
     data: Option<PathBuf>,
 
     /// Score part K of N.
@@ -152,6 +152,7 @@ const NAMED: usize = 20;
 pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let Arguments { live, shard, .. } = arguments;
     live.check()?;
+    check_named(arguments)?;
     for output in arguments.reports().chain(arguments.resume.as_deref()) {
         check_output(output)?;
     }
@@ -334,91 +335,6 @@ fn pairs(arguments: &Arguments, protocol: Option<&Protocol>, quiet: bool) -> any
 /// Why nothing can be scored.
 const NOTHING: &str = "nothing to score: expected --clean with --noisy or --enhanced, --manifest, or --protocol \
                        with --data";
-
-/// Refuses arguments that name no recordings.
-fn check_source(arguments: &Arguments) -> anyhow::Result<()> {
-    let Arguments { clean, noisy, enhanced, manifest, protocol, .. } = arguments;
-    let is_paired = clean.is_some() && (noisy.is_some() || enhanced.is_some());
-    if is_paired || manifest.is_some() || protocol.is_some() { Ok(()) } else { Err(usage(NOTHING)) }
-}
-
-/// Refuses options of the denoiser without effect: all of them where files are scored as they are.
-fn check_options(arguments: &Arguments, is_enhanced: bool) -> anyhow::Result<()> {
-    let Arguments { model, live, .. } = arguments;
-    if !is_enhanced {
-        let used: Vec<&str> =
-            DenoiserOptions::names().iter().copied().filter(|name| *name != "no_dither").collect();
-        return model.options.only(&used, "on scores").map_err(as_usage);
-    }
-    model.options.only(&[], "on enhanced files").map_err(as_usage)?;
-    match (model.dictionary_file(), live.mode()) {
-        (Some(_), _) => Err(usage("--model has no effect on enhanced files: omit it")),
-        (None, Mode::Live) => Err(usage("--live has no effect on enhanced files: omit it")),
-        (None, Mode::Offline) => Ok(()),
-    }
-}
-
-/// Refuses a folder for the denoised audio in which the next run would take that for files of the corpus.
-fn check_save(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Result<()> {
-    let Arguments { clean, noisy, enhanced, data, save, .. } = arguments;
-    let Some(save) = save else { return Ok(()) };
-    let path = fs::canonicalize(save).unwrap_or_else(|_| place(save));
-    let patterns =
-        protocol.zip(data.as_ref()).into_iter().flat_map(|(protocol, data)| protocol.folders(data));
-    for folder in [clean, noisy, enhanced].into_iter().flatten().cloned().chain(patterns) {
-        if fs::canonicalize(&folder).is_ok_and(|folder| path.starts_with(folder)) {
-            let (save, folder) = (save.display(), folder.display());
-            let reason = "the denoised audio would lie among the files of";
-            return Err(usage(format!("--save {save}: {reason} {folder}: choose another folder")));
-        }
-    }
-    Ok(())
-}
-
-/// Refuses outputs that would overwrite an input or another output, before any work.
-fn check_apart(arguments: &Arguments, protocol: Option<&Protocol>, pairing: &Pairing) -> anyhow::Result<()> {
-    let Arguments { clean, noisy, enhanced, data, resume, save, force, .. } = arguments;
-    let mut claims = Claims::default();
-    let mut inputs: Vec<&Path> = arguments.model.dictionary_file().into_iter().collect();
-    inputs.extend([&arguments.manifest, &arguments.protocol].into_iter().flatten().map(PathBuf::as_path));
-    for pair in &pairing.pairs {
-        let files = [Some(&pair.clean), pair.noisy.as_ref(), pair.enhanced.as_ref()];
-        inputs.extend(files.into_iter().flatten().map(PathBuf::as_path));
-    }
-    inputs.into_iter().for_each(|path| claims.read(path));
-    // Recordings without a partner are inputs, too.
-    for folder in [clean, noisy, enhanced, data].into_iter().flatten() {
-        let contents = FolderContents::scan(folder, save.as_deref().as_slice());
-        contents.iter().flat_map(|contents| &contents.audio).for_each(|path| claims.read(path));
-    }
-    let mut systems = Vec::new();
-    if let (Some(protocol), Some(data)) = (protocol, &arguments.data) {
-        protocol.training_files(data)?.iter().for_each(|path| claims.read(path));
-        systems.extend(protocol.variants::<Settings>()?.into_iter().map(|variant| variant.name));
-    }
-    let by_iterations = arguments.figure_by_iterations();
-    for path in arguments.reports().chain(by_iterations.as_deref()) {
-        claims.write(path)?;
-        check_absent(path, *force, "")?;
-    }
-    if systems.len() < 2 {
-        systems = vec![String::new()];
-    }
-    for system in &systems {
-        let journal =
-            resume.as_ref().map(|path| if system.is_empty() { path.clone() } else { beside(path, system) });
-        journal.iter().try_for_each(|path| claims.write(path))?;
-        // An interrupted run may have saved a file that its journal lacks.
-        let force = *force || journal.is_some_and(|path| path.exists());
-        let save = save.as_ref().map(|folder| folder.join(system));
-        let options = Options { save, ..Options::default() };
-        for path in pairing.pairs.iter().filter_map(|pair| options.saved(pair)) {
-            claims.write(&path)?;
-            check_absent(&path, force, "")?;
-        }
-    }
-    Ok(())
-}
 
 /// Prints lines of results: on standard error if a report goes to standard output.
 fn show(text: &str, arguments: &Arguments) -> anyhow::Result<()> {

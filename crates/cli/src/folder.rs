@@ -2,6 +2,7 @@
 
 mod names;
 mod table;
+mod turn;
 
 use super::claims::{Claims, check_replaceable};
 use super::common::Common;
@@ -30,6 +31,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use std::{fs, slice, thread};
 use table::table;
+use turn::Turn;
 
 /// A recording to denoise, and its outputs.
 #[derive(Debug)]
@@ -73,8 +75,11 @@ pub fn plan(
         return Err(usage(format!("{name} is a folder: with --raw, name its files")));
     }
     let (mut found, left_out) = find(inputs, listed, folders)?;
-    let mut named_before = HashSet::new();
-    found.retain(|Listed { input, .. }| named_before.insert(input.clone()));
+    let (mut places, mut files) = (HashSet::new(), HashSet::new());
+    found.retain(|Listed { input, name }| {
+        // Also by way of `..` or a linked folder; and by two links, unless each is to have a result of its own name.
+        places.insert(in_folder(input)) && files.insert((record::source(input), name.clone()))
+    });
     let record = Record::open(folders.results)?;
     let tasks = tasks(found, folders, processing, &record.sources());
     tasks.iter().for_each(|task| claims.read(&task.input));
@@ -85,6 +90,15 @@ pub fn plan(
         }
     }
     Ok(Batch { tasks, left_out, record })
+}
+
+/// Absolute path of a file, the same for all spellings of its folder.
+fn in_folder(file: &Path) -> PathBuf {
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (fs::canonicalize(parent), file.file_name()) {
+        (Ok(parent), Some(name)) => parent.join(name),
+        _ => file.to_owned(),
+    }
 }
 
 /// Recordings with their names below the output folders, and what is left out. One of several folders that cannot be used
@@ -181,7 +195,9 @@ impl Folders<'_> {
                     "with -o, outputs and reports are folders, not standard output: name a folder",
                 ));
             }
-            if folder.exists() && !folder.is_dir() {
+            // Without a slash at the end, with which a file does not exist.
+            let bare: PathBuf = folder.components().collect();
+            if bare.exists() && !bare.is_dir() {
                 return Err(anyhow!("it is not a folder").context(Failure::Output(folder.to_owned())));
             }
         }
@@ -214,11 +230,13 @@ impl Task {
         std::iter::once(self.output.as_path()).chain(self.reports.paths())
     }
 
-    /// Removes what an earlier run reported, so that a run that is killed leaves no reports of another result.
-    fn remove_reports(&self) -> anyhow::Result<()> {
-        for report in self.reports.paths().filter(|report| report.is_file()) {
-            let target = follow_links(report).and_then(fs::remove_file);
-            target.with_context(|| Failure::Output(report.to_owned()))?;
+    /// Removes what an earlier run reported, so that a run that is killed leaves no reports of another result; and its result,
+    /// unless this run replaces that.
+    fn remove_earlier(&self, replace: bool) -> anyhow::Result<()> {
+        let earlier = self.outputs().skip(usize::from(replace));
+        for path in earlier.filter(|path| path.is_file()) {
+            let target = follow_links(path).and_then(fs::remove_file);
+            target.with_context(|| Failure::Output(path.to_owned()))?;
         }
         Ok(())
     }
@@ -250,14 +268,6 @@ impl Task {
             }
         }
         Ok(work)
-    }
-
-    /// Whether another run has made the result meanwhile, with all reports that this one is to have.
-    fn is_made(&self, record: &Record, settings: &str) -> anyhow::Result<bool> {
-        let is_there = self.output.exists();
-        record.refresh()?;
-        let state = || record.state(&self.name, &self.output, &self.input, settings);
-        Ok(is_there && state() == State::Current && record.lists(&self.name, self.reports.wanted()))
     }
 }
 
@@ -406,20 +416,23 @@ fn denoise(
         replace,
     };
     let denoised = recording.denoise(&mut |seconds, duration| progress.update(seconds, duration))?;
-    let is_made = || Ok::<_, anyhow::Error>(work == Work::All && !force && task.is_made(record, settings)?);
+    // Until the record has the reports.
+    let _turn = denoised.content().map(|_| Turn::wait(output)).transpose()?;
     let mut made = None;
     if let Some(content) = denoised.content() {
-        if is_made()? {
+        // Another run may have made all meanwhile. What appeared or was edited since this run began stays, too.
+        if task.work(record, settings, force)? == Work::Nothing {
             return Ok(None);
         }
         original.check()?;
-        // What appeared or was edited since the run began stays, too.
-        task.work(record, settings, force)?;
-        task.remove_reports()?;
+        task.remove_earlier(replace)?;
         made = record.add(name, content, &original, settings, &wanted)?;
     }
     let found = match denoised.persist() {
-        Err(error) if is_taken(&error, output) && is_made()? => return Ok(None),
+        // By another run, where the file system has no locks.
+        Err(error) if is_taken(&error, output) && task.work(record, settings, force)? == Work::Nothing => {
+            return Ok(None);
+        }
         found => found?,
     };
     residuals.as_deref().map_or(Ok(()), record::mark)?;

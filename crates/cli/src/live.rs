@@ -50,6 +50,11 @@ impl Live {
         if self.live { Mode::Live } else { Mode::Offline }
     }
 
+    /// The same options, without a latency that is the default: both give the same result.
+    pub fn resolved(self) -> Self {
+        Self { latency: self.latency.filter(|latency| *latency != DEFAULT_LATENCY_MS), ..self }
+    }
+
     /// Latency in seconds, with `--live`.
     pub fn latency_seconds(&self) -> Option<f64> {
         self.live.then(|| self.latency.unwrap_or(DEFAULT_LATENCY_MS) / 1000.0)

@@ -138,6 +138,12 @@ enum Command {
     Completions {
         /// Choose the shell.
         shell: clap_complete::Shell,
+
+        /// Choose the name of the program.
+        ///
+        /// Packages install it under both.
+        #[arg(default_value = "denoise", value_parser = ["denoise", "alphamf"])]
+        name: String,
     },
     /// Print the manual page, in troff.
     #[command(args = without_effect())]
@@ -176,9 +182,9 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Live(arguments)) => live_audio::run(&arguments, &common),
         Some(Command::Join(arguments)) => join::run(&arguments, &common),
         Some(Command::Merge(arguments)) => shard::run(&arguments),
-        Some(Command::Completions { shell }) => {
+        Some(Command::Completions { shell, name }) => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "denoise", &mut script);
+            clap_complete::generate(shell, &mut Arguments::command(), name, &mut script);
             terminal::print(&script)?;
             Ok(ExitCode::SUCCESS)
         }

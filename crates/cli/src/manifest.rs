@@ -7,6 +7,7 @@ mod tests;
 
 use super::failure::{Failure, usage};
 use super::inputs::plain;
+use super::record;
 use super::streams::{is_standard, name, read_bounded, read_standard_input};
 use anyhow::{Context, anyhow, bail, ensure};
 use flate2::Compression;
@@ -105,15 +106,18 @@ impl Manifest {
         &self.path
     }
 
-    /// This manifest with the results in place of the recordings, without entries that lack one. `results` maps inputs to
-    /// outputs.
-    pub fn of_results(&self, results: &HashMap<&Path, String>) -> anyhow::Result<Vec<u8>> {
+    /// This manifest with the results in place of the recordings, without entries that lack one. `results` maps inputs, as they
+    /// are spelled or as [`record::source`] has them, to outputs.
+    pub fn of_results(&self, results: &HashMap<PathBuf, String>) -> anyhow::Result<Vec<u8>> {
         let mut text = Vec::new();
         for (_, line) in self.lines() {
             let mut entry: Value = serde_json::from_str(line)?;
             let files = files(&mut entry)?.1;
-            let outputs: Option<Vec<&String>> =
-                files.iter().map(|file| results.get(self.resolve(Path::new(file)).as_path())).collect();
+            let output = |file: &&mut String| {
+                let input = self.resolve(Path::new(file));
+                results.get(&input).or_else(|| results.get(Path::new(&record::source(&input))))
+            };
+            let outputs: Option<Vec<&String>> = files.iter().map(output).collect();
             let Some(outputs) = outputs else { continue };
             for (file, output) in files.into_iter().zip(outputs) {
                 output.clone_into(file);

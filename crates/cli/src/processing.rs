@@ -31,7 +31,8 @@ pub struct Processing {
 
     /// Write headerless samples.
     ///
-    /// Takes the sample format of --format.
+    /// u8, or little-endian s16, s24, s32, f32 or f64: the sample format of --format or of the input. --raw with s8, alaw,
+    /// mulaw or big-endian samples needs --format.
     #[arg(long, hide_short_help = true)]
     raw_out: bool,
 
@@ -165,6 +166,12 @@ impl Processing {
         }
         if self.raw_out && self.format.is_some_and(|format| format.container.is_some()) {
             return Err(usage("--raw-out has no container: set the sample format alone with --format"));
+        }
+        let is_other = |raw: RawFormat| raw.output_format().is_none();
+        if self.raw_out && self.raw.is_some_and(is_other) && self.format.is_none() {
+            return Err(usage(
+                "--raw-out does not write the sample format of --raw: set one with --format, such as s16",
+            ));
         }
         if let (Some(asked), Some(named)) = (self.container(), container_of_name(output))
             && asked.to_string() != named

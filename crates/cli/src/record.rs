@@ -251,17 +251,6 @@ impl Record {
         }
     }
 
-    /// Whether the newest result of this name has these reports, or is to have them once its run has written them.
-    pub fn lists<'a>(&self, name: &Path, mut reports: impl Iterator<Item = WantedReport<'a>>) -> bool {
-        let known = self.known();
-        let made = known.made.get(&key(name)).and_then(|lines| lines.last()?.reports.as_deref());
-        let made = made.unwrap_or_default();
-        reports.all(|report| {
-            let path = place_key(report.path);
-            made.iter().any(|made| made.path == path && made.options == report.options)
-        })
-    }
-
     /// The results in the folder, by name, with the absolute paths of their inputs.
     pub fn sources(&self) -> HashMap<String, String> {
         let known = self.known();
@@ -443,7 +432,7 @@ fn read_range(mut file: File, bytes: Range<u64>, text: &mut Vec<u8>) -> io::Resu
 }
 
 /// Opens a file without blocking, unless it is a link, pipe or device.
-fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+pub fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     {
         use rustix::fs::OFlags;

@@ -90,8 +90,10 @@ impl<'a> Run<'a> {
             settings: denoiser.settings(),
             processing: processing.record(&session),
         };
+        let mut resolved = processing.clone();
+        resolved.live = resolved.live.resolved();
         let all = format!(
-            "{} {} {:?} {session:?} {processing:?}",
+            "{} {} {:?} {session:?} {resolved:?}",
             stats.version, stats.dictionary_sha256, stats.settings
         );
         Ok(Self { denoiser, session, processing, stats, settings_checksum: checksum(all.as_bytes()) })

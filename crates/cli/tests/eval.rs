@@ -477,6 +477,34 @@ fn arguments_that_score_nothing_or_have_no_effect_are_refused() {
     let noisy = ["--clean", "clean", "--noisy", "noisy"];
     refused(&[&noisy[..], &["--no-dither"]].concat(), &["--no-dither has no effect"]);
     refused(&[&noisy[..], &["--live", "--noise-rank", "2"]].concat(), &["--noise-rank has no effect"]);
+    for option in ["--save", "--resume"] {
+        refused(&[&noisy[..], &[option, "-"]].concat(), &[option, "cannot be standard output"]);
+    }
+    let figure = ["--protocol", "p.toml", "--data", ".", "--figure", "-"];
+    refused(&figure, &["--figure", "cannot be standard output"]);
+    // Before the work.
+    let done = run(folder, &[&noisy[..], &["--save", "clean/a.wav"]].concat());
+    let message = text(&done.stderr);
+    assert!(
+        done.status.code() == Some(4) && message.contains("clean/a.wav") && message.contains("not a folder"),
+        "{message}"
+    );
+    // Recordings from one source.
+    let sources = [
+        ["--manifest", "m.csv", "--noisy", "noisy"].as_slice(),
+        &["--manifest", "m.csv", "--enhanced", "noisy"],
+        &["--manifest", "m.csv", "--data", "."],
+        &["--protocol", "p.toml", "--data", ".", "--noisy", "noisy"],
+        &["--protocol", "p.toml", "--data", ".", "--enhanced", "noisy"],
+        &["--clean", "clean", "--noisy", "noisy", "--data", "."],
+    ];
+    for arguments in sources {
+        let done = run(folder, arguments);
+        let message = text(&done.stderr);
+        let option = arguments[arguments.len() - 2];
+        assert_eq!(done.status.code(), Some(2), "{message}");
+        assert!(message.contains("cannot be used with") && message.contains(option), "{message}");
+    }
 }
 
 #[test]

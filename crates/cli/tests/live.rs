@@ -142,12 +142,47 @@ fn stats_tell_where_speech_is() {
 }
 
 #[test]
+fn stats_have_no_counts_that_are_not_taken() {
+    let folder = Folder::new();
+    let (input, output, stats) = (folder.join("in.wav"), folder.join("out.wav"), folder.join("s.json"));
+    write(&input, spec(16_000, 1), noisy(1.0).into_iter().map(|x| (5.0 * x).clamp(-0.5, 0.5)));
+    let file = |options: &[&str]| {
+        let mut command = denoise([&input, &output]);
+        command.args(options).args(["--force", "-q", "--stats"]).arg(&stats).assert().success();
+        let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&stats).unwrap()).unwrap();
+        json["files"][0].clone()
+    };
+    let (live, offline) = (file(&["--live"]), file(&["--quality", "fast"]));
+    assert!(offline["clipped_input_samples"].as_u64().is_some_and(|count| count > 100), "{offline}");
+    assert_eq!(live["clipped_input_samples"], offline["clipped_input_samples"]);
+    for key in ["clicks", "heavy_tailed_blocks"] {
+        assert!(live.get(key).is_some_and(serde_json::Value::is_null) && offline[key].is_u64(), "{key}");
+    }
+}
+
+/// As options they differ, as settings they do not.
+#[test]
+fn a_latency_that_is_the_default_is_up_to_date() {
+    let folder = Folder::new();
+    write(&folder.join("a.wav"), spec(16_000, 1), noisy(0.3));
+    let run = |options: &[&str]| {
+        let mut command = denoise(["a.wav", "-o", "out", "--live"]);
+        let assert = command.args(options).current_dir(folder.0.path()).assert().success();
+        String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+    };
+    assert!(run(&[]).contains("1 denoised"));
+    assert!(run(&["--latency", "16"]).contains("1 skipped"));
+    assert!(run(&["--latency", "8"]).contains("1 denoised"));
+}
+
+#[test]
 fn what_is_not_live_is_refused() {
     let folder = Folder::new();
     let (input, output) = (demo("demo-noisy.wav"), folder.join("voice.wav"));
     for (options, words) in [
         (["--live", "--residual", "r.wav"].as_slice(), ["--live", "--residual"]),
         (&["--live", "--noise-from", "0..1"], ["--live", "--noise-from"]),
+        (&["--live", "--speech-format", "rttm"], ["--live", "--speech-format"]),
         (&["--live", "--latency", "100"], ["--latency", "4 to 64"]),
         (&["--latency", "8"], ["--latency has no effect without --live: omit it", ""]),
         (&["--live", "--quality", "fast"], ["--quality has no effect", "omit it"]),

@@ -1,7 +1,7 @@
 //! Recordings without a header.
 
 use super::sample::{Encoding, Kind};
-use alphamf_signal::{InvalidSignal, MAX_CHANNELS, check_sample_rate};
+use alphamf_signal::{InvalidSignal, MAX_CHANNELS, SampleFormat, check_sample_rate};
 use std::str::FromStr;
 use thiserror::Error;
 
@@ -49,6 +49,26 @@ pub enum InvalidRawFormat {
          alaw or mulaw"
     )]
     Format(String),
+}
+
+impl RawFormat {
+    /// The format with which raw output has the samples in the same bytes; `None` if no output has: for `s8`, `alaw` and
+    /// `mulaw`, and for big-endian samples.
+    ///
+    /// ```
+    /// use alphamf_files::RawFormat;
+    /// use alphamf_signal::SampleFormat;
+    /// let output = |text: &str| text.parse::<RawFormat>().unwrap().output_format();
+    /// assert_eq!(output("16000:1:s16"), Some(SampleFormat::Int16));
+    /// assert_eq!(output("16000:1:s16be"), None);
+    /// assert_eq!(output("8000:1:mulaw"), None);
+    /// ```
+    #[must_use]
+    pub fn output_format(&self) -> Option<SampleFormat> {
+        let Encoding { kind, big_endian } = self.encoding;
+        let is_kept = !big_endian && !matches!(kind, Kind::Signed8 | Kind::ALaw | Kind::MuLaw);
+        is_kept.then(|| self.encoding.format())
+    }
 }
 
 impl FromStr for RawFormat {

@@ -3,7 +3,7 @@
 use super::Manifest;
 use crate::claims::check_replaceable;
 use crate::failure::Failure;
-use crate::record::{Record, Snapshot};
+use crate::record::{self, Record, Snapshot};
 use crate::shard::Shard;
 use crate::stats::{Entry, Outcome};
 use crate::streams::begin;
@@ -63,11 +63,13 @@ impl<'a> ResultManifest<'a> {
     /// Writes it.
     pub fn write(&self, entries: &[Entry]) -> anyhow::Result<()> {
         let Self { manifest, results, name, settings, .. } = self;
-        let mut outputs: HashMap<&Path, String> = HashMap::new();
+        let mut outputs: HashMap<PathBuf, String> = HashMap::new();
         for Entry { input, output, .. } in entries.iter().filter(|entry| entry.outcome != Outcome::Failed) {
             // One that JSON cannot name is left out; the folder was checked.
             if let Ok(output) = text(output) {
-                outputs.insert(input, output);
+                // Entries may spell one recording in several ways.
+                outputs.entry(record::source(input).into()).or_insert_with(|| output.clone());
+                outputs.insert(input.clone(), output);
             }
         }
         fs::create_dir_all(results).with_context(|| Failure::Output(results.to_path_buf()))?;

@@ -31,13 +31,13 @@ fn every_kind_is_read_and_returned() {
     let nemo = "{\"audio_filepath\": \"a.wav\", \"duration\": 1.25, \"text\": \"grün\"}\n\n{\"audio_filepath\":\"b.wav\"}\n";
     let list = read(nemo).unwrap();
     assert_eq!((names(&list), list.result_name()), (vec!["a.wav", "b.wav"], Some(Path::new("list.json"))));
-    let results = HashMap::from([(Path::new("a.wav"), "/out/a.wav".to_owned())]);
+    let results = HashMap::from([(PathBuf::from("a.wav"), "/out/a.wav".to_owned())]);
     let found = String::from_utf8(list.of_results(&results).unwrap()).unwrap();
     assert_eq!(found, "{\"audio_filepath\":\"/out/a.wav\",\"duration\":1.25,\"text\":\"grün\"}\n");
 
     let list = read(compressed(CUT.as_bytes())).unwrap();
     assert_eq!(names(&list), ["x/a.wav"]);
-    let results = HashMap::from([(Path::new("x/a.wav"), "/out/x/a.wav".to_owned())]);
+    let results = HashMap::from([(PathBuf::from("x/a.wav"), "/out/x/a.wav".to_owned())]);
     let found = list.of_results(&results).unwrap();
     assert!(found.starts_with(&GZIP) && found == list.of_results(&results).unwrap());
     let mut text = String::new();

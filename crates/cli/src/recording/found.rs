@@ -3,6 +3,7 @@
 use alphamf::denoiser::{MicrophoneFault, Statistics};
 use alphamf_files::Losses;
 use serde::{Serialize, Serializer};
+use std::ops::Deref;
 
 /// Below this estimated SNR of the input no speech has been found, dB. Of 90 development mixtures at 0 to 15 dB none is below -18; 23 of 35
 /// noises alone are below this.
@@ -12,7 +13,7 @@ const NO_SPEECH_DB: f64 = -30.0;
 #[derive(Debug, Serialize)]
 pub struct Found {
     #[serde(flatten)]
-    pub statistics: Statistics,
+    pub statistics: Counted,
     pub input_format: String,
     pub output_format: String,
     pub clipped_samples: u64,
@@ -30,6 +31,33 @@ pub struct Found {
     pub speech_sections_seconds: Option<Vec<[f64; 2]>>,
     pub processing_seconds: f64,
     pub real_time_factor: f64,
+}
+
+/// Statistics, of which some are counted offline alone: live, they are null in JSON.
+#[derive(Debug)]
+pub struct Counted {
+    pub(super) statistics: Statistics,
+    pub(super) is_live: bool,
+}
+
+impl Deref for Counted {
+    type Target = Statistics;
+
+    fn deref(&self) -> &Statistics {
+        &self.statistics
+    }
+}
+
+impl Serialize for Counted {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        const OFFLINE: [&str; 2] = ["clicks", "heavy_tailed_blocks"];
+        if !self.is_live {
+            return self.statistics.serialize(serializer);
+        }
+        let mut fields = serde_json::to_value(&self.statistics).map_err(serde::ser::Error::custom)?;
+        OFFLINE.into_iter().for_each(|key| fields[key] = serde_json::Value::Null);
+        fields.serialize(serializer)
+    }
 }
 
 /// Writes losses as fields.

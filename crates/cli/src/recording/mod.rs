@@ -15,11 +15,13 @@ use super::processing::{Processing, Section};
 use super::reports::Reports;
 use super::streams::{Sheet, is_standard, name};
 use alphamf::denoiser::{NoiseProfile, SessionOutput, SessionSettings, SpeechLevels, Statistics};
+use alphamf::repair::Clipping;
 use alphamf::signal::SampleFormat;
 use alphamf::{Cancelled, Denoiser, Session};
 use alphamf_eval::plot::{Caption, MIN_DRAWS, RecordingPlot};
 use alphamf_files::{Container, OutputSpec};
 use anyhow::Context;
+use found::Counted;
 pub use found::{Found, Incomplete};
 use sink::{Complete, Output};
 use source::Count;
@@ -108,7 +110,7 @@ impl Recording<'_> {
             speech_sections_seconds: engine.speech_sections(),
             processing_seconds: taken,
             real_time_factor: taken / statistics.duration_seconds,
-            statistics,
+            statistics: Counted { statistics, is_live: engine.live.is_some() },
         };
         Ok(Denoised { recording: self, speech, residual, reports, caption, found })
     }
@@ -152,7 +154,9 @@ impl Recording<'_> {
         }
         let live = self.processing.live.settings(self.denoiser, self.session.mix);
         let live = live.map(|settings| AlignedDenoiser::new(self.denoiser, sample_rate, channels, settings));
-        Ok(Engine { session, live: live.transpose().with_context(in_input)?, sample_rate, samples: 0 })
+        let live = live.transpose().with_context(in_input)?;
+        let clipping = vec![Clipping::default(); channels];
+        Ok(Engine { session, live, clipping, sample_rate, samples: 0 })
     }
 
     /// Begins the outputs.
@@ -281,6 +285,8 @@ impl Denoised<'_> {
 struct Engine {
     session: Session,
     live: Option<AlignedDenoiser>,
+    /// Of every channel, live; a session counts itself.
+    clipping: Vec<Clipping>,
     sample_rate: u32,
     /// Samples per channel taken so far.
     samples: u64,
@@ -313,6 +319,7 @@ impl Engine {
         if progress(self.samples as f64 / f64::from(self.sample_rate)).is_break() {
             return Err(Cancelled.into());
         }
+        self.clipping.iter_mut().zip(block).for_each(|(clipping, samples)| clipping.count(samples));
         let speech = if is_last { live.finish() } else { live.push(block) };
         Ok(SessionOutput { speech, residual: Vec::new() })
     }
@@ -335,6 +342,7 @@ impl Engine {
             // A session estimates all else.
             statistics.samples = self.samples;
             statistics.duration_seconds = self.samples as f64 / f64::from(self.sample_rate);
+            statistics.clipped_input_samples = self.clipping.iter().map(Clipping::samples).sum();
         }
         statistics
     }

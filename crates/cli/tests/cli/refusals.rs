@@ -223,6 +223,31 @@ fn damaged_files_that_make_decoders_panic_cost_one_line() {
 }
 
 #[test]
+fn files_are_no_folders_of_results_or_reports() {
+    let folder = Folder::new();
+    let [input, file] = ["a.wav", "file"].map(|name| folder.join(name));
+    write(&input, spec(16_000, 1), noisy(0.3));
+    std::fs::write(&file, "x").unwrap();
+    let slash = format!("{}/", file.display());
+    let (out, folder_of) = (folder.join("out"), Path::new("-o"));
+    fails(
+        &[&input, folder_of, Path::new(&slash)],
+        &[],
+        OUTPUT,
+        &["file/: cannot be written: it is not a folder"],
+    );
+    for option in ["--stats", "--levels", "--residual"] {
+        fails(
+            &[&input, folder_of, &out],
+            &[option, &slash],
+            OUTPUT,
+            &["file/: cannot be written: it is not a folder"],
+        );
+    }
+    assert_eq!(folder.names(), ["a.wav", "file"]);
+}
+
+#[test]
 fn folders_and_files_are_not_taken_for_each_other() {
     let folder = Folder::new();
     write(&folder.join("n.wav"), spec(16_000, 1), noisy(0.3));

@@ -180,6 +180,11 @@ fn manual_and_completions_have_the_options() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = printed(&["completions", shell]);
         assert!(script.contains("noise-from") && script.contains("protocol"), "{shell}");
+        // Of either name of the program.
+        let other = printed(&["completions", shell, "alphamf"]);
+        let count = |script: &str| script.matches("alphamf").count();
+        assert!(count(&other) > count(&script), "{shell}");
+        assert_eq!(other.replace("alphamf", "denoise"), script.replace("alphamf", "denoise"), "{shell}");
     }
     denoise(["completions", "csh"]).assert().code(USAGE);
     let page = printed(&["man"]);

@@ -168,33 +168,6 @@ fn an_input_that_changes_while_it_is_read_has_no_result() {
     assert!(again.contains("1 denoised"), "{again}");
 }
 
-#[test]
-fn two_runs_at_once_share_a_folder() {
-    let folder = Folder::new();
-    fs::create_dir(folder.join("in")).unwrap();
-    for (name, seconds) in [("a.wav", 40.0), ("b.wav", 20.0), ("c.wav", 0.3)] {
-        write(&folder.join("in").join(name), spec(16_000, 1), noisy(seconds));
-    }
-    let start = || {
-        let mut command = program();
-        command.args(["in", "-o", "out", "--stats", "stats/", "--residual", "rest", "--threads", "1"]);
-        command.args(["--quality", "fast"]).current_dir(folder.0.path());
-        command.stderr(std::process::Stdio::piped()).spawn().unwrap()
-    };
-    let runs = [start(), start()];
-    let messages = runs.map(|run| {
-        let output = run.wait_with_output().unwrap();
-        let message = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success() && message.contains(", 0 failed"), "{message}");
-        message
-    });
-    let words = |message: &String| message.contains("3 denoised, 0 skipped");
-    assert!(!messages.iter().all(words), "{messages:?}");
-    let again = start().wait_with_output().unwrap();
-    let message = String::from_utf8_lossy(&again.stderr);
-    assert!(message.contains("0 denoised, 3 skipped"), "{message}");
-}
-
 /// The command can be repeated once the reason is gone.
 #[test]
 fn a_report_that_cannot_be_written_costs_no_result() {
@@ -463,6 +436,35 @@ fn names_are_one_however_they_are_spelled() {
     assert!(message.contains("2 denoised"), "{message}");
     assert!(folder.join("listed/in/b/c.wav").is_file() && folder.join("listed/in/a.wav").is_file());
     assert!(run(&["in/a.wav", "./in/a.wav", "in", "./in", "-o", "named"], "").contains("2 denoised"));
+    assert!(run(&["in/b/../a.wav", "in", "in/../in/b", "-o", "above"], "").contains("2 denoised"));
+}
+
+/// A folder by its link; a file by a link of its name. A link of another name has a result of its own.
+#[test]
+#[cfg(unix)]
+fn names_are_one_by_way_of_links() {
+    let folder = Folder::new();
+    ["in", "links"].iter().for_each(|name| fs::create_dir(folder.join(name)).unwrap());
+    recording(&folder.join("in/a.wav"));
+    symlink("in", folder.join("newest")).unwrap();
+    ["a.wav", "b.wav"]
+        .iter()
+        .for_each(|name| symlink("../in/a.wav", folder.join("links").join(name)).unwrap());
+    let run = |arguments: &[&str]| {
+        let mut command = denoise(arguments);
+        command.args(["--quality", "fast"]).current_dir(folder.0.path());
+        String::from_utf8(command.assert().success().get_output().stderr.clone()).unwrap()
+    };
+    assert!(run(&["in", "newest", "links/a.wav", "-o", "one"]).contains("1 denoised"));
+    assert!(run(&["in", "links", "-o", "two"]).contains("2 denoised"));
+    assert!(folder.join("two/b.wav").is_file() && !folder.join("two/a-2.wav").exists());
+    // Each entry of a manifest has its result.
+    let entry = |path: &str| format!("{{\"audio_filepath\":\"{}\"}}\n", folder.join(path).display());
+    fs::write(folder.join("list.json"), entry("in/a.wav") + &entry("links/a.wav") + &entry("in/../in/a.wav"))
+        .unwrap();
+    assert!(run(&["--manifest", "list.json", "-o", "listed"]).contains("1 denoised"));
+    let made = fs::read_to_string(folder.join("listed/list.json")).unwrap();
+    assert_eq!(made.matches("listed/a.wav").count(), 3, "{made}");
 }
 
 /// Each takes its number at once, where all before it would be tried for each.

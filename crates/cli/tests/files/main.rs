@@ -3,6 +3,7 @@
 #[path = "../shared/mod.rs"]
 mod shared;
 
+mod at_once;
 mod folders;
 mod manifests;
 mod overwriting;

@@ -143,6 +143,14 @@ fn samples_go_out_as_they_came_in() {
     denoise([&raw, &output]).args(FAST).args(["--raw", "16000:1:s16", "--raw-out"]).assert().success();
     assert!(fs::read(&output).unwrap() == fs::read(&wav).unwrap()[44..]);
     fails(&[&input, &output], &["--force", "--raw-out", "--format", "flac"], USAGE, &["--raw-out"]);
+    // Not in another sample format, unless it is asked for.
+    for format in ["s8", "alaw", "mulaw", "s16be", "s32be"] {
+        let raw_format = format!("16000:1:{format}");
+        let options = ["--force", "--raw", &raw_format, "--raw-out"];
+        fails(&[&raw, &output], &options, USAGE, &["--raw-out", "set one with --format, such as s16"]);
+        let mut command = denoise([&raw, &output]);
+        command.args(FAST).args(options.into_iter().skip(1)).args(["--format", "s16"]).assert().success();
+    }
 }
 
 #[test]

@@ -1,0 +1,119 @@
+//! What `denoise eval` refuses before any work.
+
+use super::{Arguments, NOTHING, beside};
+use crate::claims::{Claims, check_absent};
+use crate::failure::{Failure, usage};
+use crate::model::{Mode, as_usage};
+use crate::streams::is_standard;
+use alphamf::{Options as DenoiserOptions, Settings};
+use alphamf_eval::{Options, Pairing, Protocol};
+use alphamf_files::FolderContents;
+use alphamf_files::output::place;
+use anyhow::anyhow;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Refuses arguments that name no recordings.
+pub(super) fn check_source(arguments: &Arguments) -> anyhow::Result<()> {
+    let Arguments { clean, noisy, enhanced, manifest, protocol, .. } = arguments;
+    let is_paired = clean.is_some() && (noisy.is_some() || enhanced.is_some());
+    if is_paired || manifest.is_some() || protocol.is_some() { Ok(()) } else { Err(usage(NOTHING)) }
+}
+
+/// Refuses standard output for what is more than one stream, and a file for the folder of the denoised audio.
+pub(super) fn check_named(arguments: &Arguments) -> anyhow::Result<()> {
+    let Arguments { save, resume, figure, .. } = arguments;
+    for (option, path) in [("--save", save), ("--resume", resume), ("--figure", figure)] {
+        if path.as_deref().is_some_and(is_standard) {
+            return Err(usage(format!("{option} cannot be standard output: name it")));
+        }
+    }
+    match save {
+        Some(save) if save.exists() && !save.is_dir() => {
+            Err(anyhow!("it is not a folder").context(Failure::Output(save.clone())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses options of the denoiser without effect: all of them where files are scored as they are.
+pub(super) fn check_options(arguments: &Arguments, is_enhanced: bool) -> anyhow::Result<()> {
+    let Arguments { model, live, .. } = arguments;
+    if !is_enhanced {
+        let used: Vec<&str> =
+            DenoiserOptions::names().iter().copied().filter(|name| *name != "no_dither").collect();
+        return model.options.only(&used, "on scores").map_err(as_usage);
+    }
+    model.options.only(&[], "on enhanced files").map_err(as_usage)?;
+    match (model.dictionary_file(), live.mode()) {
+        (Some(_), _) => Err(usage("--model has no effect on enhanced files: omit it")),
+        (None, Mode::Live) => Err(usage("--live has no effect on enhanced files: omit it")),
+        (None, Mode::Offline) => Ok(()),
+    }
+}
+
+/// Refuses a folder for the denoised audio in which the next run would take that for files of the corpus.
+pub(super) fn check_save(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Result<()> {
+    let Arguments { clean, noisy, enhanced, data, save, .. } = arguments;
+    let Some(save) = save else { return Ok(()) };
+    let path = fs::canonicalize(save).unwrap_or_else(|_| place(save));
+    let patterns =
+        protocol.zip(data.as_ref()).into_iter().flat_map(|(protocol, data)| protocol.folders(data));
+    for folder in [clean, noisy, enhanced].into_iter().flatten().cloned().chain(patterns) {
+        if fs::canonicalize(&folder).is_ok_and(|folder| path.starts_with(folder)) {
+            let (save, folder) = (save.display(), folder.display());
+            let reason = "the denoised audio would lie among the files of";
+            return Err(usage(format!("--save {save}: {reason} {folder}: choose another folder")));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses outputs that would overwrite an input or another output, before any work.
+pub(super) fn check_apart(
+    arguments: &Arguments,
+    protocol: Option<&Protocol>,
+    pairing: &Pairing,
+) -> anyhow::Result<()> {
+    let Arguments { clean, noisy, enhanced, data, resume, save, force, .. } = arguments;
+    let mut claims = Claims::default();
+    let mut inputs: Vec<&Path> = arguments.model.dictionary_file().into_iter().collect();
+    inputs.extend([&arguments.manifest, &arguments.protocol].into_iter().flatten().map(PathBuf::as_path));
+    for pair in &pairing.pairs {
+        let files = [Some(&pair.clean), pair.noisy.as_ref(), pair.enhanced.as_ref()];
+        inputs.extend(files.into_iter().flatten().map(PathBuf::as_path));
+    }
+    inputs.into_iter().for_each(|path| claims.read(path));
+    // Recordings without a partner are inputs, too.
+    for folder in [clean, noisy, enhanced, data].into_iter().flatten() {
+        let contents = FolderContents::scan(folder, save.as_deref().as_slice());
+        contents.iter().flat_map(|contents| &contents.audio).for_each(|path| claims.read(path));
+    }
+    let mut systems = Vec::new();
+    if let (Some(protocol), Some(data)) = (protocol, &arguments.data) {
+        protocol.training_files(data)?.iter().for_each(|path| claims.read(path));
+        systems.extend(protocol.variants::<Settings>()?.into_iter().map(|variant| variant.name));
+    }
+    let by_iterations = arguments.figure_by_iterations();
+    for path in arguments.reports().chain(by_iterations.as_deref()) {
+        claims.write(path)?;
+        check_absent(path, *force, "")?;
+    }
+    if systems.len() < 2 {
+        systems = vec![String::new()];
+    }
+    for system in &systems {
+        let journal =
+            resume.as_ref().map(|path| if system.is_empty() { path.clone() } else { beside(path, system) });
+        journal.iter().try_for_each(|path| claims.write(path))?;
+        // An interrupted run may have saved a file that its journal lacks.
+        let force = *force || journal.is_some_and(|path| path.exists());
+        let save = save.as_ref().map(|folder| folder.join(system));
+        let options = Options { save, ..Options::default() };
+        for path in pairing.pairs.iter().filter_map(|pair| options.saved(pair)) {
+            claims.write(&path)?;
+            check_absent(&path, force, "")?;
+        }
+    }
+    Ok(())
+}

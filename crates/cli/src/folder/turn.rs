@@ -1,0 +1,103 @@
+//! Turns of several runs that share a folder of results.
+
+use crate::interrupts::interrupted;
+use crate::record::open_regular;
+use alphamf::Cancelled;
+use alphamf_eval::checksum;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+/// The right of one run to give a result and its reports their names: other runs wait.
+///
+/// It is a locked file beside the result, named like a partial file, so that one of a killed run is removed by the next. Where
+/// the file system has no locks, nobody waits.
+#[derive(Debug)]
+pub(super) struct Turn {
+    /// Holds the lock. None if it cannot be made.
+    file: Option<File>,
+    path: PathBuf,
+}
+
+impl Turn {
+    /// Waits until no other run has the turn for this output. Ctrl-C interrupts the wait.
+    pub(super) fn wait(output: &Path) -> anyhow::Result<Self> {
+        let path = path(output);
+        loop {
+            let opened = open_regular(File::options().create(true).truncate(false).write(true), &path);
+            let Ok(file) = opened else { return Ok(Self { file: None, path }) };
+            while let Err(TryLockError::WouldBlock) = file.try_lock() {
+                if interrupted().is_break() {
+                    return Err(Cancelled.into());
+                }
+                thread::sleep(Duration::from_millis(10));
+            }
+            // The run before has removed the file that it had locked.
+            if is_at(&file, &path) {
+                return Ok(Self { file: Some(file), path });
+            }
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            // Before the lock goes: afterwards the file may be that of another run.
+            let _left = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The file that is locked for an output.
+fn path(output: &Path) -> PathBuf {
+    let name = checksum(output.file_name().unwrap_or_default().as_encoded_bytes());
+    output.with_file_name(format!(".alphamf-{}.part", &name[..16]))
+}
+
+/// Whether an open file is still the one at this path.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let [open, found] = [file.metadata(), fs::symlink_metadata(path)];
+    open.ok().zip(found.ok()).is_some_and(|(a, b)| (a.dev(), a.ino()) == (b.dev(), b.ino()))
+}
+
+/// Whether an open file is still the one at this path.
+#[cfg(not(unix))]
+fn is_at(_file: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alphamf_files::output::is_partial;
+
+    #[test]
+    fn one_run_at_a_time_has_the_turn() {
+        let folder = tempfile::tempdir().unwrap();
+        let (output, count) = (folder.path().join("a.wav"), folder.path().join("count"));
+        fs::write(&count, "0").unwrap();
+        let work = || {
+            for _ in 0..20 {
+                let _turn = Turn::wait(&output).unwrap();
+                let before: usize = fs::read_to_string(&count).unwrap().parse().unwrap();
+                thread::yield_now();
+                fs::write(&count, (before + 1).to_string()).unwrap();
+            }
+        };
+        thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(work))));
+        assert_eq!(fs::read_to_string(&count).unwrap(), "80");
+        let names: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["count"]);
+    }
+
+    #[test]
+    fn its_file_is_named_like_a_partial_one() {
+        let path = path(Path::new("out/a.wav"));
+        assert!(is_partial(path.file_name().unwrap()) && path.parent() == Some(Path::new("out")));
+    }
+}
