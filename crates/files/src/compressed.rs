@@ -45,6 +45,9 @@ const MAX_SILENCE: (u64, u64) = (600, 100);
 /// ways.
 const LOSSY_SLACK: u64 = 1 << 13;
 
+/// Like [`LOSSY_SLACK`], of MP3 whose frames are all there: some encoders count the first, which has no audio. Two frames.
+const MP3_SLACK: u64 = 2 * 1152;
+
 /// How much earlier than declared a track may end, s: where its samples are counted, as in Ogg, alone in its file, and beside
 /// others, whose lengths are mixed up with its own.
 const EXACT_END_SLACK_SECONDS: f64 = 0.005;
@@ -559,7 +562,13 @@ impl CompressedDecoder {
         // WAV and MP3 declare their length with the delay and the padding of the encoder.
         let is_exact = [FORMAT_ID_WAVE, FORMAT_ID_MP3].iter().any(|&format| self.is(format));
         let is_cut = is_exact && self.losses().ends_early;
-        let slack = if self.lossless || is_cut { 0 } else { LOSSY_SLACK };
+        // Behind a gap, the length is an estimate.
+        let is_gapless = self.is(FORMAT_ID_MP3) && self.lost.gaps.load(Relaxed) == 0;
+        let slack = match () {
+            () if self.lossless || is_cut => 0,
+            () if is_gapless => MP3_SLACK,
+            () => LOSSY_SLACK,
+        };
         if let Some(expected) = self.length.filter(|&expected| self.position.saturating_add(slack) < expected)
         {
             // Uncompressed samples may end anywhere, and MP4 says where each packet is: reported, but no error.
