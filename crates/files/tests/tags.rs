@@ -118,3 +118,67 @@ fn chunks_behind_an_odd_number_of_bytes_are_found_without_padding() {
     assert_eq!(all(&strange)[0].2.len(), 1);
     assert_eq!(all(&riff(&[format(1), data(60), list(b"A title")]))[0].2.len(), 1);
 }
+
+#[test]
+fn zeros_behind_ogg_are_left_out() {
+    let folder = TempDir::new().unwrap();
+    let noise = "anoisesrc=sample_rate=48000:duration=3:amplitude=0.1:seed=1";
+    for (name, codec) in [("a.opus", "libopus"), ("a.ogg", "libvorbis"), ("a.oga", "flac")] {
+        if !ffmpeg(folder.path(), &["-f", "lavfi", "-i", noise, "-c:a", codec, name]) {
+            return;
+        }
+        let bytes = fs::read(folder.path().join(name)).unwrap();
+        let [(whole, ..), _] = all(&bytes);
+        for zeros in [1, 100, 70_000, 200_000, 1_000_000] {
+            let padded = [&bytes[..], &vec![0; zeros]].concat();
+            let length = Reader::from_seekable("file", Cursor::new(padded.clone())).unwrap().length();
+            assert_eq!(length, Some(whole.len() as u64), "{name}");
+            for (samples, losses, _) in all(&padded) {
+                assert!(samples == whole && !losses.any(), "{name}, {zeros}: {losses}");
+            }
+            // Of a download that was never completed, and of a page in the middle.
+            let cut = [&bytes[..2 * bytes.len() / 3], &vec![0; zeros]].concat();
+            let mut damaged = padded.clone();
+            let middle = bytes.len() / 2;
+            damaged[middle..middle + 200].fill(0x55);
+            for (samples, losses, _) in [cut, damaged].iter().flat_map(|bytes| all(bytes)) {
+                assert!(losses.any() && samples.len() > 40_000, "{name}, {zeros}: {losses}");
+            }
+        }
+    }
+}
+
+#[test]
+fn padding_behind_the_packets_of_caf_is_left_out() {
+    let folder = TempDir::new().unwrap();
+    let noise = "anoisesrc=sample_rate=44100:duration=1:amplitude=0.1:seed=1";
+    if !ffmpeg(folder.path(), &["-f", "lavfi", "-i", noise, "-c:a", "alac", "a.caf"]) {
+        return;
+    }
+    let bytes = fs::read(folder.path().join("a.caf")).unwrap();
+    let [(whole, ..), _] = all(&bytes);
+    let table = bytes.windows(4).position(|name| name == b"pakt").unwrap();
+    let body = table + 12;
+    let size = u64::from_be_bytes(bytes[table + 4..body].try_into().unwrap()) as usize;
+    let padded = |padding: usize, zeros: u8| {
+        let size = (size + padding) as u64;
+        [&bytes[..table + 4], &size.to_be_bytes(), &bytes[body..body + size as usize - padding]]
+            .concat()
+            .into_iter()
+            .chain(vec![zeros; padding])
+            .chain(bytes[body + size as usize - padding..].iter().copied())
+            .collect::<Vec<_>>()
+    };
+    for (padding, zeros) in [(1, 0), (5, 0), (11, 0), (12, 0), (500, 0), (3_000, 0xff)] {
+        for (samples, losses, _) in all(&padded(padding, zeros)) {
+            assert!(samples == whole && !losses.any(), "{padding}: {} samples, {losses}", samples.len());
+        }
+    }
+    // Delay and padding of the encoder, by the table.
+    let mut shorter = padded(9, 0);
+    shorter[body + 8..body + 16].copy_from_slice(&40_000_u64.to_be_bytes());
+    shorter[body + 16..body + 20].copy_from_slice(&1_000_u32.to_be_bytes());
+    for (samples, losses, _) in all(&shorter) {
+        assert!(samples == whole[1_000..41_000] && !losses.any(), "{} samples, {losses}", samples.len());
+    }
+}
