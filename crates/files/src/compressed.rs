@@ -9,6 +9,7 @@ use super::chain::Chain;
 use super::declared::MAX_LENGTH;
 use super::error::ReadError;
 use super::losses::Losses;
+use super::matroska::About;
 use super::metadata::Metadata;
 use super::mpeg::Lost;
 use super::ogg::Holes;
@@ -125,7 +126,8 @@ pub(super) struct CompressedDecoder {
 }
 
 impl CompressedDecoder {
-    fn new(reader: Box<dyn FormatReader>, track: Option<u32>) -> Result<Self, ReadError> {
+    /// A decoder of a track, whose file says this about itself if it is Matroska.
+    fn new(reader: Box<dyn FormatReader>, track: Option<u32>, about: &About) -> Result<Self, ReadError> {
         let AudioTrack { id, decoder, time_base, length, end, bits, lossy, channel_mask, delay } =
             AudioTrack::of(reader.as_ref(), track)?;
         let is_packed = [CODEC_ID_ALAC, CODEC_ID_FLAC].contains(&decoder.codec_params().codec);
@@ -188,7 +190,7 @@ impl CompressedDecoder {
             |track: &Track| track.codec_params.as_ref().is_some_and(|codec| codec.audio().is_some());
         this.other_tracks =
             this.reader.tracks().iter().filter(|track| is_audio(track)).count().saturating_sub(1);
-        this.metadata = Metadata::of_demuxer(this.reader.as_mut());
+        this.metadata = Metadata::of_demuxer(this.reader.as_mut(), about.uid_of(this.track));
         // FLAC in Ogg.
         if this.decoder.codec_params().codec == CODEC_ID_FLAC {
             let named = this.metadata.take_channel_mask().filter(|&mask| mask < END_OF_MASK);

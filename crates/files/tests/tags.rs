@@ -32,6 +32,11 @@ fn all(bytes: &[u8]) -> [(Vec<f32>, Losses, Vec<(String, String)>); 2] {
     })
 }
 
+fn tags_of(path: &Path) -> Vec<(String, String)> {
+    let reader = Reader::open(path).unwrap();
+    reader.metadata().tags().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
 fn owned(tags: &[(&str, &str)]) -> Vec<(String, String)> {
     tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
@@ -59,6 +64,39 @@ fn format(sample_bytes: u8) -> Vec<u8> {
 
 fn list(title: &[u8]) -> Vec<u8> {
     chunk(b"LIST", &[&b"INFO"[..], &chunk(b"INAM", title)].concat())
+}
+
+#[test]
+fn texts_of_wav_are_utf_8_or_latin_1() {
+    for (title, expected) in [
+        ("Übung „x“\0".as_bytes(), "Übung „x“"),
+        (b"\xdcbung \x84x\x93\0", "Übung „x“"),
+        (b"\xe9t\xe9", "été"),
+    ] {
+        let file = riff(&[format(2), list(title), chunk(b"data", &[1; 60])]);
+        for (_, _, tags) in all(&file) {
+            assert_eq!(tags, owned(&[("TITLE", expected)]));
+        }
+    }
+}
+
+#[test]
+fn texts_of_aiff_are_utf_8_or_latin_1() {
+    let part = |name: &[u8; 4], body: &[u8]| {
+        let mut part = [&name[..], &(body.len() as u32).to_be_bytes(), body].concat();
+        part.resize(part.len().next_multiple_of(2), 0);
+        part
+    };
+    // One channel of 16 bits at 8 kHz, 10 samples.
+    let common = part(b"COMM", b"\0\x01\0\0\0\x0a\0\x10\x40\x0b\xfa\0\0\0\0\0\0\0");
+    let sound = part(b"SSND", &[0; 8 + 20]);
+    for (title, expected) in [("Übung".as_bytes(), "Übung"), (b"\xdcbung", "Übung"), (b"plain", "plain")] {
+        let body = [&b"AIFF"[..], &common, &part(b"NAME", title), &sound].concat();
+        let file = [b"FORM", &(body.len() as u32).to_be_bytes()[..], &body].concat();
+        for (samples, _, tags) in all(&file) {
+            assert_eq!((samples.len(), tags), (10, owned(&[("TITLE", expected)])));
+        }
+    }
 }
 
 #[test]
@@ -181,4 +219,126 @@ fn padding_behind_the_packets_of_caf_is_left_out() {
     for (samples, losses, _) in all(&shorter) {
         assert!(samples == whole[1_000..41_000] && !losses.any(), "{} samples, {losses}", samples.len());
     }
+}
+
+/// An element of Matroska.
+fn element(kind: u32, body: &[u8]) -> Vec<u8> {
+    let kind = kind.to_be_bytes();
+    let start = kind.iter().take_while(|byte| **byte == 0).count();
+    [&kind[start..], &(body.len() as u32 | 1 << 28).to_be_bytes(), body].concat()
+}
+
+/// Tags at a level, of a track if they are of one.
+fn tag(level: Option<u8>, track: Option<u8>, texts: &[(&str, &str)]) -> Vec<u8> {
+    let level = level.map_or_else(Vec::new, |level| element(0x68ca, &[level]));
+    let track = track.map_or_else(Vec::new, |track| element(0x63c5, &[track]));
+    let text = |(name, value): &(&str, &str)| {
+        element(0x67c8, &[element(0x45a3, name.as_bytes()), element(0x4487, value.as_bytes())].concat())
+    };
+    let texts: Vec<u8> = texts.iter().flat_map(text).collect();
+    element(0x7373, &[element(0x63c0, &[level, track].concat()), texts].concat())
+}
+
+/// Two audio tracks, numbers 1 and 2 and in tags 11 and 12, of which the second is the default one, with tags.
+fn matroska(tags: &[Vec<u8>]) -> Vec<u8> {
+    let format = [element(0xb5, &16_000_f32.to_be_bytes()), element(0x6264, &[16])].concat();
+    let track = |number: u8| {
+        let parts = [
+            element(0xd7, &[number]),
+            element(0x73c5, &[10 + number]),
+            element(0x83, &[2]),
+            element(0x88, &[number - 1]),
+            element(0x86, b"A_PCM/INT/LIT"),
+            element(0xe1, &format),
+        ];
+        element(0xae, &parts.concat())
+    };
+    let information = [element(0x4d80, b"none"), element(0x5741, b"none")].concat();
+    let block = |number: u8| element(0xa3, &[&[0x80 | number, 0, 0, 0x80][..], &[7; 640]].concat());
+    let parts = [
+        element(0x1549_a966, &information),
+        element(0x1654_ae6b, &[track(1), track(2)].concat()),
+        element(0x1254_c367, &tags.concat()),
+        element(0x1f43_b675, &[element(0xe7, &[0]), block(1), block(2)].concat()),
+    ];
+    [element(0x1a45_dfa3, &element(0x4282, b"matroska")), element(0x1853_8067, &parts.concat())].concat()
+}
+
+fn sorted(mut tags: Vec<(String, String)>) -> Vec<(String, String)> {
+    tags.sort();
+    tags
+}
+
+#[test]
+fn tags_of_other_tracks_of_matroska_are_not_taken() {
+    let statistics = [
+        ("DURATION", "00:00:01.000000000"),
+        ("BPS", "256000"),
+        ("BPS-eng", "256000"),
+        ("NUMBER_OF_FRAMES", "1"),
+        ("NUMBER_OF_BYTES", "640"),
+        ("_STATISTICS_TAGS", "BPS DURATION"),
+        ("ENCODER", "Lavc pcm_s16le"),
+    ];
+    let file = matroska(&[
+        tag(None, None, &[("TITLE", "All"), ("ENCODER", "Lavf"), ("ENCODER_SETTINGS", "kept")]),
+        tag(None, Some(11), &[&statistics[..], &[("MOOD", "of the first")]].concat()),
+        tag(None, Some(12), &[&statistics[..], &[("MOOD", "of the second")]].concat()),
+    ]);
+    let expected = owned(&[("ENCODER_SETTINGS", "kept"), ("MOOD", "of the second"), ("TITLE", "All")]);
+    let [file, _] = all(&file);
+    assert_eq!(sorted(file.2), expected);
+    // A stream has no default track: its first is read.
+    let folder = TempDir::new().unwrap();
+    let pictures = "testsrc=size=64x48:rate=10:duration=1";
+    let inputs = ["-f", "lavfi", "-i", pictures, "-f", "lavfi", "-i", "sine=duration=1", "-c:v", "mpeg4"];
+    let said = [
+        "-metadata",
+        "title=A title",
+        "-metadata:s:v",
+        "mood=of the video",
+        "-metadata:s:a",
+        "mood=of the sound",
+    ];
+    if !ffmpeg(folder.path(), &[&inputs[..], &said, &["-c:a", "aac", "a.mkv"]].concat()) {
+        return;
+    }
+    let expected = owned(&[("MOOD", "of the sound"), ("TITLE", "A title")]);
+    assert_eq!(sorted(tags_of(&folder.path().join("a.mkv"))), expected);
+}
+
+#[test]
+fn tags_of_matroska_are_named_by_their_level() {
+    let album = [("TITLE", "The album"), ("ARTIST", "All"), ("TOTAL_PARTS", "2"), ("GENRE", "Speech")];
+    let disc = [("TITLE", "The disc"), ("PART_NUMBER", "1"), ("TOTAL_PARTS", "9"), ("GENRE", "Speech")];
+    let track = [("TITLE", "The track"), ("ARTIST", "One"), ("PART_NUMBER", "3")];
+    let file = |tags: &[Vec<u8>]| sorted(all(&matroska(tags))[0].2.clone());
+    let (album, disc, track) =
+        (tag(Some(50), None, &album), tag(Some(40), None, &disc), tag(Some(30), Some(12), &track));
+    let of_all = file(&[
+        album.clone(),
+        disc,
+        track.clone(),
+        tag(Some(70), None, &[("TITLE", "A series"), ("PART_NUMBER", "4")]),
+    ]);
+    let expected = [
+        ("ALBUM", "The album"),
+        ("ALBUMARTIST", "All"),
+        ("ARTIST", "One"),
+        ("COLLECTION", "A series"),
+        ("DISCNUMBER", "1"),
+        ("DISCSUBTITLE", "The disc"),
+        ("DISCTOTAL", "2"),
+        ("GENRE", "Speech"),
+        ("TITLE", "The track"),
+        ("TRACKNUMBER", "3"),
+        ("TRACKTOTAL", "9"),
+    ];
+    assert_eq!(of_all, owned(&expected));
+    // Without discs, an album has tracks.
+    let of_album = file(&[album, track]);
+    assert!(of_album.contains(&owned(&[("TRACKTOTAL", "2")])[0]), "{of_album:?}");
+    // Writers that know no levels.
+    let flat = file(&[tag(None, None, &[("TITLE", "A title"), ("ARTIST", "One"), ("PART_NUMBER", "3")])]);
+    assert_eq!(flat, owned(&[("ARTIST", "One"), ("TITLE", "A title"), ("TRACKNUMBER", "3")]));
 }

@@ -6,7 +6,7 @@ use crate::caf;
 use crate::chain::Chain;
 use crate::declared::{self, MAX_LENGTH, Measured};
 use crate::error::ReadError;
-use crate::matroska;
+use crate::matroska::About;
 use crate::metadata::Metadata;
 use crate::mp4;
 use crate::mpeg::{self, Lost, MendedFrames};
@@ -74,7 +74,7 @@ impl CompressedDecoder {
             return Self::open_stream(source);
         }
         let (start, has_frames) = looked_ahead(&mut source).map_err(ReadError::Io)?;
-        let about = matroska::About::read(&mut source);
+        let about = About::read(&mut source);
         let end = ogg::end(&mut source).map_err(ReadError::Io)?;
         let (declared, is_caf) = declarations(&mut source)?;
         let is_cut = |&end: &u64| declared::is_cut(end, length);
@@ -107,7 +107,7 @@ impl CompressedDecoder {
         let reader = without_stray_frames(reader, has_frames)?;
         let chosen = about.default_audio();
         refuse_encoded(reader.as_ref(), chosen, &about)?;
-        let mut this = Self::new(reader, chosen)?;
+        let mut this = Self::new(reader, chosen, &about)?;
         this.holes = holes;
         if let Some(samples) = frames.samples {
             this.length = this.length.map(|length| length.min(samples));
@@ -167,8 +167,9 @@ impl CompressedDecoder {
             without_stray_frames(probed(&PROBE, Box::new(ReadOnlySource::new(stream)))?, has_frames)?;
         // The demuxer has read as far as the samples.
         let start = start.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
-        refuse_encoded(reader.as_ref(), None, &matroska::About::read(&mut Cursor::new(start)))?;
-        let mut this = Self::new(reader, None)?;
+        let about = About::read(&mut Cursor::new(start));
+        refuse_encoded(reader.as_ref(), None, &about)?;
+        let mut this = Self::new(reader, None, &about)?;
         (this.lost, this.holes) = (lost, holes);
         Ok(this)
     }
@@ -178,7 +179,7 @@ impl CompressedDecoder {
         let chain = Chain::new(stream);
         let first = chain.next().ok_or(ReadError::Empty)?;
         let mut this =
-            Self::new(probed(&PROBE, Box::new(ReadOnlySource::new(first)))?, None)?;
+            Self::new(probed(&PROBE, Box::new(ReadOnlySource::new(first)))?, None, &About::default())?;
         this.chain = Some(chain);
         Ok(this)
     }
@@ -188,7 +189,7 @@ impl CompressedDecoder {
         let mut index = mp4::Index::read(&mut source)?;
         let source = Box::new(Patched::several(source, index.patches()).map_err(ReadError::Io)?);
         let reader = probed(&MP4_PROBE, Box::new(Seekable { source, length }))?;
-        let mut this = Self::new(reader, index.track)?;
+        let mut this = Self::new(reader, index.track, &About::default())?;
         this.other_tracks = index.other_tracks;
         this.gaps = index.gaps.into();
         this.losses.ends_early |= index.cut.is_some();
@@ -225,7 +226,7 @@ fn itunes_gapless(metadata: &Metadata) -> Option<(u64, u64)> {
 }
 
 /// Refuses Matroska whose packets the demuxer does not decompress.
-fn refuse_encoded(reader: &dyn FormatReader, chosen: Option<u32>, about: &matroska::About) -> Result<(), ReadError> {
+fn refuse_encoded(reader: &dyn FormatReader, chosen: Option<u32>, about: &About) -> Result<(), ReadError> {
     let track = chosen.or_else(|| reader.default_track(TrackType::Audio).map(|track| track.id));
     match track.is_some_and(|track| about.is_encoded(track)) {
         true => Err(ReadError::Unsupported("a compressed or encrypted Matroska track".into())),
