@@ -11,8 +11,10 @@ use std::io::Cursor;
 use std::path::Path;
 use tempfile::TempDir;
 
+type Tags = Vec<(String, String)>;
+
 /// The first channel from a file and from a stream, with its losses and tags.
-fn all(bytes: &[u8]) -> [(Vec<f32>, Losses, Vec<(String, String)>); 2] {
+fn all(bytes: &[u8]) -> [(Vec<f32>, Losses, Tags); 2] {
     let open = [
         Reader::from_seekable("file", Cursor::new(bytes.to_vec())),
         Reader::from_stream("stream", Cursor::new(bytes.to_vec())),
@@ -32,12 +34,12 @@ fn all(bytes: &[u8]) -> [(Vec<f32>, Losses, Vec<(String, String)>); 2] {
     })
 }
 
-fn tags_of(path: &Path) -> Vec<(String, String)> {
+fn tags_of(path: &Path) -> Tags {
     let reader = Reader::open(path).unwrap();
     reader.metadata().tags().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-fn owned(tags: &[(&str, &str)]) -> Vec<(String, String)> {
+fn owned(tags: &[(&str, &str)]) -> Tags {
     tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
@@ -264,7 +266,7 @@ fn matroska(tags: &[Vec<u8>]) -> Vec<u8> {
     [element(0x1a45_dfa3, &element(0x4282, b"matroska")), element(0x1853_8067, &parts.concat())].concat()
 }
 
-fn sorted(mut tags: Vec<(String, String)>) -> Vec<(String, String)> {
+fn sorted(mut tags: Tags) -> Tags {
     tags.sort();
     tags
 }
@@ -288,7 +290,6 @@ fn tags_of_other_tracks_of_matroska_are_not_taken() {
     let expected = owned(&[("ENCODER_SETTINGS", "kept"), ("MOOD", "of the second"), ("TITLE", "All")]);
     let [file, _] = all(&file);
     assert_eq!(sorted(file.2), expected);
-    // A stream has no default track: its first is read.
     let folder = TempDir::new().unwrap();
     let pictures = "testsrc=size=64x48:rate=10:duration=1";
     let inputs = ["-f", "lavfi", "-i", pictures, "-f", "lavfi", "-i", "sine=duration=1", "-c:v", "mpeg4"];
