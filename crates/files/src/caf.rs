@@ -3,6 +3,7 @@
 use super::declared::MAX_LENGTH;
 use super::source::array_at;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
 
 /// Limit on chunks; files have fewer.
 const MAX_CHUNKS: usize = 10_000;
@@ -55,6 +56,8 @@ pub(super) struct Declarations {
     /// Samples per channel before the recording and in it, by that table.
     pub(super) priming: u64,
     pub(super) valid: Option<u64>,
+    /// The place of padding behind that table, which the demuxer takes for chunks.
+    pub(super) padding: Option<Range<u64>>,
     /// Speaker positions, as the bits of `dwChannelMask`, if they are known and in that order.
     pub(super) channel_mask: Option<u32>,
 }
@@ -108,7 +111,13 @@ pub(super) fn declarations(file: &mut (impl Read + Seek)) -> io::Result<Declarat
                 let valid = i64::from_be_bytes(array_at(&header, 8));
                 this.valid = u64::try_from(valid).ok().filter(|&valid| valid > 0);
                 this.priming = i32::from_be_bytes(array_at(&header, 16)).try_into().unwrap_or(0);
-                this.excess |= longest_packet(&mut table, packet.1 == 0) > file_length.min(MAX_PACKET);
+                let packets = u64::from_be_bytes(array_at(&header, 0));
+                let (longest, table_bytes) = longest_packet(&mut table, packets, packet.1 == 0);
+                this.excess |= longest > file_length.min(MAX_PACKET);
+                let body = position + 12;
+                let end = body.saturating_add(size).min(file_length);
+                this.padding =
+                    Some(body + header.len() as u64 + table_bytes..end).filter(|it| !it.is_empty());
             }
         }
         if &chunk[..4] == b"data" {
@@ -122,23 +131,26 @@ pub(super) fn declarations(file: &mut (impl Read + Seek)) -> io::Result<Declarat
     Ok(this)
 }
 
-/// The longest packet of a table behind its header in bytes, as far as it can be read; beside the length of each may stand its samples.
-fn longest_packet(table: &mut impl Read, has_samples: bool) -> u64 {
-    let mut longest = 0;
-    while let Some(length) = variable(table) {
+/// The longest of so many packets of a table behind its header, and the length of the table, in bytes, as far as it can be read;
+/// beside the length of each may stand its samples.
+fn longest_packet(table: &mut impl Read, packets: u64, has_samples: bool) -> (u64, u64) {
+    let (mut longest, mut bytes) = (0, 0);
+    for _ in 0..packets {
+        let Some(length) = variable(table, &mut bytes) else { break };
         longest = longest.max(length);
-        if has_samples && variable(table).is_none() {
+        if has_samples && variable(table, &mut bytes).is_none() {
             break;
         }
     }
-    longest
+    (longest, bytes)
 }
 
-/// A number of seven bits a byte, of which all but the last are marked.
-fn variable(table: &mut impl Read) -> Option<u64> {
+/// A number of seven bits a byte, of which all but the last are marked; adds its bytes.
+fn variable(table: &mut impl Read, bytes: &mut u64) -> Option<u64> {
     let (mut number, mut byte) = (0_u64, [0x80]);
     while byte[0] & 0x80 != 0 {
         table.read_exact(&mut byte).ok()?;
+        *bytes += 1;
         number = number.checked_mul(128)? | u64::from(byte[0] & 0x7f);
     }
     Some(number)
@@ -199,7 +211,7 @@ mod tests {
             chunk(b"desc", 32, &[&[0; 16][..], &rest].concat())
         };
         let excess = |description: Vec<u8>, table: &[u8]| {
-            let table = [&[0; 24][..], table].concat();
+            let table = [&[0, 0, 0, 0, 0, 0, 0, 9][..], &[0; 16], table].concat();
             let parts = [description, chunk(b"pakt", table.len() as u64, &table), chunk(b"data", 9, &[0; 9])];
             declarations(&mut Cursor::new([b"caff\0\x01\0\0".to_vec(), parts.concat()].concat()))
                 .unwrap()

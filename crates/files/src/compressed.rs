@@ -9,6 +9,7 @@ use super::chain::Chain;
 use super::declared::MAX_LENGTH;
 use super::error::ReadError;
 use super::losses::Losses;
+use super::matroska::About;
 use super::metadata::Metadata;
 use super::mpeg::Lost;
 use super::ogg::Holes;
@@ -44,6 +45,9 @@ const MAX_SILENCE: (u64, u64) = (600, 100);
 /// Samples that a lossy recording may lack at its end without loss: encoders count their delay and padding in various
 /// ways.
 const LOSSY_SLACK: u64 = 1 << 13;
+
+/// Like [`LOSSY_SLACK`], of MP3 whose frames are all there: some encoders count the first, which has no audio. Two frames.
+const MP3_SLACK: u64 = 2 * 1152;
 
 /// How much earlier than declared a track may end, s: where its samples are counted, as in Ogg, alone in its file, and beside
 /// others, whose lengths are mixed up with its own.
@@ -122,7 +126,8 @@ pub(super) struct CompressedDecoder {
 }
 
 impl CompressedDecoder {
-    fn new(reader: Box<dyn FormatReader>, track: Option<u32>) -> Result<Self, ReadError> {
+    /// A decoder of a track, whose file says this about itself if it is Matroska.
+    fn new(reader: Box<dyn FormatReader>, track: Option<u32>, about: &About) -> Result<Self, ReadError> {
         let AudioTrack { id, decoder, time_base, length, end, bits, lossy, channel_mask, delay } =
             AudioTrack::of(reader.as_ref(), track)?;
         let is_packed = [CODEC_ID_ALAC, CODEC_ID_FLAC].contains(&decoder.codec_params().codec);
@@ -185,7 +190,7 @@ impl CompressedDecoder {
             |track: &Track| track.codec_params.as_ref().is_some_and(|codec| codec.audio().is_some());
         this.other_tracks =
             this.reader.tracks().iter().filter(|track| is_audio(track)).count().saturating_sub(1);
-        this.metadata = Metadata::of_demuxer(this.reader.as_mut());
+        this.metadata = Metadata::of_demuxer(this.reader.as_mut(), about.uid_of(this.track));
         // FLAC in Ogg.
         if this.decoder.codec_params().codec == CODEC_ID_FLAC {
             let named = this.metadata.take_channel_mask().filter(|&mask| mask < END_OF_MASK);
@@ -559,7 +564,13 @@ impl CompressedDecoder {
         // WAV and MP3 declare their length with the delay and the padding of the encoder.
         let is_exact = [FORMAT_ID_WAVE, FORMAT_ID_MP3].iter().any(|&format| self.is(format));
         let is_cut = is_exact && self.losses().ends_early;
-        let slack = if self.lossless || is_cut { 0 } else { LOSSY_SLACK };
+        // Behind a gap, the length is an estimate.
+        let is_gapless = self.is(FORMAT_ID_MP3) && self.lost.gaps.load(Relaxed) == 0;
+        let slack = match () {
+            () if self.lossless || is_cut => 0,
+            () if is_gapless => MP3_SLACK,
+            () => LOSSY_SLACK,
+        };
         if let Some(expected) = self.length.filter(|&expected| self.position.saturating_add(slack) < expected)
         {
             // Uncompressed samples may end anywhere, and MP4 says where each packet is: reported, but no error.

@@ -84,6 +84,11 @@ impl About {
         self.ends.iter().find(|(end, _)| *end == track.uid).map(|(_, seconds)| *seconds)
     }
 
+    /// What the track of this number is called in tags.
+    pub(super) fn uid_of(&self, track: u32) -> Option<u64> {
+        Some(self.tracks.iter().find(|found| found.number == u64::from(track))?.uid)
+    }
+
     /// The number of the first audio track that is marked as default.
     pub(super) fn default_audio(&self) -> Option<u32> {
         let marked = self.tracks.iter().find(|track| track.is_audio && track.is_default)?;

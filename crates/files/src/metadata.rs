@@ -1,12 +1,14 @@
 //! Metadata of a recording: tags, cue points, the broadcast extension and other chunks.
 
 mod id3;
+mod matroska;
+mod text;
 
 use super::error::ReadError;
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::{self, Read};
 use symphonia::core::formats::FormatReader;
+use symphonia::core::formats::well_known::{FORMAT_ID_AIFF, FORMAT_ID_MKV};
 use symphonia::core::meta::{RawValue, StandardVisualKey, Tag};
 
 /// Limit on the metadata of a file, bytes; pictures are larger than all the rest together.
@@ -177,9 +179,11 @@ impl Metadata {
         }
     }
 
-    /// Metadata found by a demuxer.
-    pub(super) fn of_demuxer(reader: &mut dyn FormatReader) -> Self {
+    /// Metadata found by a demuxer: of the whole, and of the track with this number in tags of Matroska.
+    pub(super) fn of_demuxer(reader: &mut dyn FormatReader, uid: Option<u64>) -> Self {
         let mut this = Self::default();
+        let is = |format| reader.format_info().format == format;
+        let (is_matroska, is_aiff) = (is(FORMAT_ID_MKV), is(FORMAT_ID_AIFF));
         let mut found = reader.metadata();
         // Matroska has one revision per element; an MP3 with both versions of ID3 has two, the first with more tags.
         while let Some(revision) = found.current() {
@@ -190,17 +194,20 @@ impl Metadata {
                 let kind = if is_front || revision.media.visuals.len() == 1 { FRONT_COVER } else { OTHER };
                 this.push_picture(kind, visual.media_type.as_deref().unwrap_or_default(), &visual.data);
             }
-            let of_tracks = revision.per_track.iter().flat_map(|track| &track.metadata.tags);
-            this.push_new_tags(revision.media.tags.iter().chain(of_tracks).flat_map(|tag| {
-                let values = match &tag.raw.value {
-                    RawValue::String(value) => vec![value.to_string()],
-                    RawValue::StringList(values) => values.to_vec(),
-                    RawValue::UnsignedInt(value) => vec![value.to_string()],
-                    RawValue::SignedInt(value) => vec![value.to_string()],
-                    _ => Vec::new(),
-                };
-                values.into_iter().map(|value| (name_of(tag).to_owned(), value))
-            }));
+            let of_tracks = revision.per_track.iter().filter(|of| uid == Some(of.track_id));
+            let tags = revision.media.tags.iter().chain(of_tracks.flat_map(|track| &track.metadata.tags));
+            let tags: Vec<&Tag> = tags.collect();
+            let levels = matroska::Levels::of(&tags);
+            let named = tags.into_iter().flat_map(|tag| {
+                let name = if is_matroska { levels.name(tag) } else { Some(name_of(tag)) };
+                let values = name.map_or_else(Vec::new, |_| values_of(tag, is_aiff));
+                values.into_iter().map(move |value| (name.unwrap_or_default().to_owned(), value))
+            });
+            let mut named: Vec<_> = named.collect();
+            // Of several levels of Matroska, for example.
+            let mut seen = HashSet::new();
+            named.retain(|tag| seen.insert(tag.clone()));
+            this.push_new_tags(named);
             if found.pop().is_none() {
                 break;
             }
@@ -337,17 +344,25 @@ fn information(name: &str) -> Option<&'static (&'static str, &'static [u8; 4])> 
     INFORMATION.iter().find(|(known, _)| *known == name)
 }
 
+/// The values of a tag. The demuxer of AIFF takes all texts for Latin-1.
+fn values_of(tag: &Tag, is_aiff: bool) -> Vec<String> {
+    match &tag.raw.value {
+        RawValue::String(value) if is_aiff => {
+            vec![text::mended(value).unwrap_or_else(|| value.to_string())]
+        }
+        RawValue::String(value) => vec![value.to_string()],
+        RawValue::StringList(values) => values.to_vec(),
+        RawValue::UnsignedInt(value) => vec![value.to_string()],
+        RawValue::SignedInt(value) => vec![value.to_string()],
+        _ => Vec::new(),
+    }
+}
+
 /// The name of a tag in Vorbis comments.
 fn name_of(tag: &Tag) -> &str {
     /// Frames of ID3 for tags without a frame of their own: the name stands beside the value.
     const NAMED_BESIDE: [&str; 2] = ["TXXX", "TXX"];
     const NAME: &str = "DESCRIPTION";
-    // In Matroska, the name follows its target, mostly the album.
-    match tag.raw.key.split_once('@') {
-        Some((_, "PART_NUMBER")) => return "TRACKNUMBER",
-        Some((_, name)) => return name,
-        None => {}
-    }
     let beside = || {
         let mut fields = tag.raw.sub_fields.iter().flatten();
         let field = fields.find(|field| field.field == NAME)?;
@@ -396,8 +411,8 @@ impl<'a> Iterator for RiffChunks<'a> {
 }
 
 /// The texts of an `INFO` list, with the zeros behind them.
-fn texts(list: &[u8]) -> impl Iterator<Item = ([u8; 4], Cow<'_, str>)> {
-    RiffChunks(list).map(|(name, text)| (name, String::from_utf8_lossy(text)))
+fn texts(list: &[u8]) -> impl Iterator<Item = ([u8; 4], String)> {
+    RiffChunks(list).map(|(name, text)| (name, text::decoded(text)))
 }
 
 /// Complete comments of a block.

@@ -13,33 +13,76 @@ pub(super) const CAPTURE: &[u8; 4] = b"OggS";
 const HEADER_BYTES: usize = 18;
 /// The whole of it, before the sizes of its segments.
 const PAGE_HEADER_BYTES: usize = 27;
+const MAX_PAGE_BYTES: u64 = PAGE_HEADER_BYTES as u64 + 255 + 255 * 255;
 /// More than the longest page has.
 const TAIL_BYTES: u64 = 1 << 17;
 
-/// The last granule position of every track in the last pages of a file, samples per channel from its start, by the number of the
-/// track. Empty if it does not begin as Ogg.
-pub(super) fn last_granules(file: &mut (impl Read + Seek)) -> io::Result<BTreeMap<u32, u64>> {
+/// The end of an Ogg file.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct End {
+    /// The last granule position of every track in the last pages, samples per channel from its start, by the number of the track.
+    pub(super) granules: BTreeMap<u32, u64>,
+    /// Where the last page ends if nothing but zeros follows.
+    pub(super) zeros_from: Option<u64>,
+    /// Whether no whole page begins within the length of one before that: the demuxer searches no further.
+    pub(super) is_lost: bool,
+}
+
+/// The end of a file; empty if it does not begin as Ogg.
+pub(super) fn end(file: &mut (impl Read + Seek)) -> io::Result<End> {
     let mut start = Vec::new();
     file.rewind()?;
     file.by_ref().take(CAPTURE.len() as u64).read_to_end(&mut start)?;
     if start != CAPTURE {
-        return Ok(BTreeMap::new());
+        return Ok(End::default());
     }
     let length = file.seek(SeekFrom::End(0))?;
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+    let filled = length_without_zeros(file, length)?;
+    let tail_start = filled.saturating_sub(TAIL_BYTES);
+    file.seek(SeekFrom::Start(tail_start))?;
     let mut tail = Vec::new();
-    file.by_ref().take(TAIL_BYTES).read_to_end(&mut tail)?;
-    let mut found = BTreeMap::new();
-    for header in tail.windows(HEADER_BYTES).filter(|window| window.starts_with(CAPTURE)) {
+    // The last page may end with zeros.
+    file.by_ref().take(2 * TAIL_BYTES).read_to_end(&mut tail)?;
+    let (mut granules, mut last_end, mut last_whole) = (BTreeMap::new(), None, 0);
+    for at in 0..tail.len().saturating_sub(HEADER_BYTES - 1) {
+        let header = &tail[at..at + HEADER_BYTES];
+        if !header.starts_with(CAPTURE) {
+            continue;
+        }
+        if let Some(bytes) = page_bytes(&tail[at..]) {
+            last_end = Some(tail_start + (at + bytes) as u64);
+            if tail.get(at..at + bytes).is_some_and(is_valid) {
+                last_whole = tail_start + at as u64;
+            }
+        }
         let (Some(granule), Some(track)) = (header[6..].first_chunk(), header[14..].first_chunk()) else {
             continue;
         };
         // No packet ends on a page without one.
         let (granule, track) = (i64::from_le_bytes(*granule), u32::from_le_bytes(*track));
         let Ok(granule) = u64::try_from(granule) else { continue };
-        found.insert(track, granule);
+        granules.insert(track, granule);
     }
-    Ok(found)
+    // What there is of a page that is cut off stays.
+    let end = last_end.map_or(filled, |end| end.max(filled)).min(length);
+    let is_lost = last_whole + MAX_PAGE_BYTES < end;
+    Ok(End { granules, zeros_from: Some(end).filter(|&end| end < length), is_lost })
+}
+
+/// The length of a file of this length without the zeros at its end, bytes.
+fn length_without_zeros(file: &mut (impl Read + Seek), mut length: u64) -> io::Result<u64> {
+    let mut block = Vec::new();
+    while length > 0 {
+        let start = length.saturating_sub(TAIL_BYTES);
+        file.seek(SeekFrom::Start(start))?;
+        block.clear();
+        file.by_ref().take(length - start).read_to_end(&mut block)?;
+        if let Some(last) = block.iter().rposition(|byte| *byte != 0) {
+            return Ok(start + last as u64 + 1);
+        }
+        length = start;
+    }
+    Ok(0)
 }
 
 /// Holes in tracks, by the track and the granule position at which each begins: the granule position of the first page behind it.
@@ -173,13 +216,14 @@ mod tests {
     #[test]
     fn the_last_page_of_each_track_counts() {
         let file = [page(1, 960), page(2, 5), page(1, 1_920), page(1, -1), vec![0; 9]].concat();
-        assert_eq!(last_granules(&mut Cursor::new(&file)).unwrap(), BTreeMap::from([(1, 1_920), (2, 5)]));
+        let granules = |file: &[u8]| end(&mut Cursor::new(file)).unwrap().granules;
+        assert_eq!(granules(&file), BTreeMap::from([(1, 1_920), (2, 5)]));
         for length in 0..file.len() {
-            last_granules(&mut Cursor::new(&file[..length])).unwrap();
+            end(&mut Cursor::new(&file[..length])).unwrap();
         }
         let long = [page(1, 3), vec![0; 1 << 18], page(1, 99)].concat();
-        assert_eq!(last_granules(&mut Cursor::new(&long)).unwrap(), BTreeMap::from([(1, 99)]));
-        assert!(last_granules(&mut Cursor::new(&file[1..])).unwrap().is_empty());
+        assert_eq!(granules(&long), BTreeMap::from([(1, 99)]));
+        assert!(granules(&file[1..]).is_empty());
     }
 
     /// A page of segments of these sizes.
@@ -191,6 +235,25 @@ mod tests {
         sum.process_buf_bytes(&page);
         page[22..26].copy_from_slice(&sum.crc().to_le_bytes());
         page
+    }
+
+    #[test]
+    fn zeros_behind_the_last_page_are_found() {
+        let pages = [whole_page(2, 0, 1, 0, &[19]), whole_page(4, 7, 1, 1, &[9])].concat();
+        for sound in [7, 0] {
+            let mut pages = pages.clone();
+            // Of the last packet.
+            let end_of_pages = pages.len();
+            pages[end_of_pages - 5..].fill(sound);
+            for zeros in [0, 1, 100, 1 << 17, 300_000] {
+                let file = [&pages[..], &vec![0; zeros]].concat();
+                let found = end(&mut Cursor::new(&file)).unwrap();
+                assert_eq!(found.granules, BTreeMap::from([(1, 7)]));
+                assert_eq!(found.zeros_from, Some(end_of_pages as u64).filter(|_| zeros > 0), "{zeros}");
+            }
+            assert_eq!(end(&mut Cursor::new([&pages[..], b"\0\0more"].concat())).unwrap().zeros_from, None);
+        }
+        assert_eq!(end(&mut Cursor::new([&CAPTURE[..], &[0; 90_000]].concat())).unwrap().granules.len(), 1);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::{mp4, wav};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 
 /// Limit on an ID3 tag before WAV, and on blocks before FLAC, in a stream, bytes.
@@ -187,6 +188,63 @@ impl<R: Seek> Seek for Patched<R> {
     }
 }
 
+/// A source without the bytes of a range, such as those behind the last of it that count.
+pub(super) struct Without<R> {
+    source: R,
+    left_out: Range<u64>,
+    /// In the whole source.
+    position: u64,
+}
+
+impl<R: Read + Seek> Without<R> {
+    pub(super) fn new(mut source: R, left_out: Range<u64>) -> io::Result<Self> {
+        source.rewind()?;
+        Ok(Self { source, left_out, position: 0 })
+    }
+
+    fn bytes_left_out(&self) -> u64 {
+        self.left_out.end - self.left_out.start
+    }
+
+    /// The position without those bytes.
+    fn visible_position(&self) -> u64 {
+        let behind = self.position.checked_sub(self.left_out.end).map(|behind| self.left_out.start + behind);
+        behind.unwrap_or(self.position.min(self.left_out.start))
+    }
+}
+
+impl<R: Read + Seek> Read for Without<R> {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        if self.left_out.contains(&self.position) {
+            self.position = self.source.seek(SeekFrom::Start(self.left_out.end))?;
+        }
+        let before = self.left_out.start.checked_sub(self.position).filter(|&before| before > 0);
+        let most = before
+            .map_or(target.len(), |before| usize::try_from(before).unwrap_or(usize::MAX).min(target.len()));
+        let count = self.source.read(&mut target[..most])?;
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+impl<R: Read + Seek> Seek for Without<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let left_out = self.bytes_left_out();
+        let target = match to {
+            SeekFrom::Start(target) => Some(target),
+            SeekFrom::Current(by) => self.visible_position().checked_add_signed(by),
+            SeekFrom::End(by) => {
+                self.source.seek(SeekFrom::End(0))?.saturating_sub(left_out).checked_add_signed(by)
+            }
+        };
+        let target = target.ok_or(io::ErrorKind::InvalidInput)?;
+        let is_behind = target >= self.left_out.start;
+        let whole = if is_behind { target.saturating_add(left_out) } else { target };
+        self.position = self.source.seek(SeekFrom::Start(whole))?;
+        Ok(target)
+    }
+}
+
 /// The next `N` bytes.
 pub(super) fn array<const N: usize>(bytes: &mut impl Read) -> io::Result<[u8; N]> {
     let mut array = [0; N];
@@ -204,4 +262,30 @@ pub(super) fn start_of(stream: &mut impl Read) -> Result<Vec<u8>, ReadError> {
     let mut start = Vec::new();
     stream.take(12).read_to_end(&mut start).map_err(ReadError::Io)?;
     if start.is_empty() { Err(ReadError::Empty) } else { Ok(start) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_left_out() {
+        let bytes: Vec<u8> = (0..40).collect();
+        for left_out in [0..3, 7..19, 30..40, 5..5] {
+            let (start, end) = (left_out.start as usize, left_out.end as usize);
+            let expected = [&bytes[..start], &bytes[end..]].concat();
+            let mut source = Without::new(Cursor::new(&bytes), left_out.clone()).unwrap();
+            for at in 0..=expected.len() as u64 {
+                let back = at as i64 - expected.len() as i64;
+                for to in [SeekFrom::Start(at), SeekFrom::End(back), SeekFrom::Current(0)] {
+                    assert_eq!(source.seek(to).unwrap(), at, "{left_out:?}");
+                    let mut found = Vec::new();
+                    source.read_to_end(&mut found).unwrap();
+                    assert_eq!(found, expected[at as usize..], "{left_out:?}, {to:?}");
+                    assert_eq!(source.seek(SeekFrom::Current(back)).unwrap(), at);
+                }
+            }
+            assert!(source.seek(SeekFrom::Current(-100)).is_err());
+        }
+    }
 }

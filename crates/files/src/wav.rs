@@ -4,12 +4,16 @@
 //! `hound` 3.5 lacks RF64, RIFX, Wave64, AU, tags, 64-bit float, G.711, chosen speaker positions, open lengths and pipes as output.
 //! Every output needs one of them: tags, or room in the header for RF64. For plain files `hound` is the witness in tests.
 
+mod behind;
+
 use super::error::ReadError;
 use super::metadata::Metadata;
 use super::sample::{Encoding, Kind};
 use super::source::{self, array_at};
 use super::spec::OutputSpec;
 use alphamf_signal::{SampleFormat, check_channels, check_sample_rate};
+use behind::is_name;
+pub(super) use behind::{Next, Rest, look_behind};
 use std::io::{self, Read, Seek, SeekFrom};
 
 const PCM: u16 = 0x0001;
@@ -31,18 +35,8 @@ const STEREO: u32 = 0x3;
 /// A length that is stored elsewhere (RF64) or unknown (stream: until its end).
 const OPEN_LENGTH: u32 = u32::MAX;
 
-/// Limit on `data` chunks behind the first; recorders write fewer.
-const MAX_CHUNKS: usize = 10_000;
-
 /// Lengths that recorders and converters write before the length is known.
 const PLACEHOLDERS: std::ops::RangeInclusive<u32> = 0x7fff_f000..=0x8000_0000;
-
-/// Chunks behind samples: if the file ends within one of them, it is cut off; within any other name are samples.
-const CHUNKS: [&[u8; 4]; 25] = [
-    b"LIST", b"id3 ", b"ID3 ", b"bext", b"iXML", b"axml", b"chna", b"cue ", b"plst", b"smpl", b"inst",
-    b"acid", b"fact", b"PEAK", b"JUNK", b"junk", b"FLLR", b"PAD ", b"cart", b"DISP", b"afsp", b"LGWV",
-    b"umid", b"_PMX", b"strc",
-];
 
 /// The ends of the chunk identifiers of Wave64, whose first four bytes are those of RIFF.
 const WAVE64_RIFF: [u8; 12] = *b"\x2e\x91\xcf\x11\xa5\xd6\x28\xdb\x04\xc1\x00\x00";
@@ -63,96 +57,6 @@ pub(super) struct WavHeader {
     pub(super) rest: Option<Rest>,
     /// Bytes of samples that are declared, if they are one of [`PLACEHOLDERS`].
     pub(super) doubtful_bytes: Option<u64>,
-}
-
-/// The part of a RIFF file behind its samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Rest {
-    /// Bytes from the last whole sample to the next chunk.
-    pub(super) skip: u64,
-    big_endian: bool,
-}
-
-/// Samples in a further chunk.
-pub(super) struct Further {
-    /// Per channel.
-    pub(super) length: u64,
-    pub(super) rest: Rest,
-}
-
-/// The next thing behind samples.
-pub(super) enum Next {
-    Samples(Further),
-    /// Nothing, or bytes that do not belong to the recording.
-    End,
-    /// Bytes that are neither a chunk nor padding.
-    Unknown,
-}
-
-impl Rest {
-    /// The part behind a chunk of `data_bytes` bytes.
-    fn behind(data_bytes: u64, frame_bytes: u64, big_endian: bool) -> Self {
-        Self { skip: data_bytes % frame_bytes + data_bytes % 2, big_endian }
-    }
-
-    /// Advances to the samples of the next `data` chunk, if there is one; keeps the metadata in between.
-    pub(super) fn next(
-        self,
-        bytes: &mut impl Read,
-        frame_bytes: u64,
-        metadata: &mut Metadata,
-    ) -> Result<Next, ReadError> {
-        let mut skip = self.skip;
-        loop {
-            io::copy(&mut bytes.by_ref().take(skip), &mut io::sink()).map_err(ReadError::Io)?;
-            let mut chunk = Vec::new();
-            bytes.by_ref().take(8).read_to_end(&mut chunk).map_err(ReadError::Io)?;
-            // An incomplete chunk header does not belong to the recording.
-            let Some((name, length)) = chunk.split_first_chunk::<4>().filter(|(_, rest)| rest.len() == 4)
-            else {
-                return Ok(Next::End);
-            };
-            let length = u64::from(word(length, self.big_endian));
-            if name == b"data" {
-                let rest = Self::behind(length, frame_bytes, self.big_endian);
-                return Ok(Next::Samples(Further { length: length / frame_bytes, rest }));
-            }
-            // Another recording.
-            if [b"RIFF", b"RIFX", b"RF64", b"BW64", b"fLaC", b"OggS"].contains(&name) {
-                return Ok(Next::Unknown);
-            }
-            if !is_name(name) {
-                let is_padding =
-                    chunk.iter().all(|byte| *byte == 0) && is_zero(bytes).map_err(ReadError::Io)?;
-                return Ok(if is_padding { Next::End } else { Next::Unknown });
-            }
-            let mut body = bytes.by_ref().take(length);
-            metadata.read_chunk(*name, length, &mut body)?;
-            io::copy(&mut body, &mut io::sink()).map_err(ReadError::Io)?;
-            if body.limit() > 0 {
-                return Ok(if CHUNKS.contains(&name) { Next::End } else { Next::Unknown });
-            }
-            skip = length % 2;
-        }
-    }
-}
-
-/// Whether these may be the name of a chunk.
-fn is_name(name: &[u8]) -> bool {
-    name.iter().all(|byte| (0x20..0x7f).contains(byte))
-}
-
-/// Whether all bytes that are left are zero.
-fn is_zero(bytes: &mut impl Read) -> io::Result<bool> {
-    let mut block = vec![0; 1 << 16];
-    loop {
-        match bytes.read(&mut block) {
-            Ok(0) => return Ok(true),
-            Ok(count) if block[..count].iter().any(|byte| *byte != 0) => return Ok(false),
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-            _ => {}
-        }
-    }
 }
 
 /// A 32-bit number.
@@ -258,49 +162,6 @@ pub(super) fn believe_length(file: &mut (impl Read + Seek), header: &mut WavHead
         header.rest = Some(Rest::behind(data_bytes, frame_bytes, header.encoding.big_endian));
     }
     Ok(())
-}
-
-/// Contents of a file behind its first samples.
-pub(super) struct Behind {
-    /// Samples per channel in all chunks, if the header has their length.
-    pub(super) length: Option<u64>,
-    /// Of the header and the chunks behind it.
-    pub(super) metadata: Metadata,
-    /// Whether more data follow than are declared.
-    pub(super) data_follow: bool,
-}
-
-/// Searches behind the samples of a file, which begin at the present position, for further samples and metadata;
-/// restores the position.
-pub(super) fn look_behind(file: &mut (impl Read + Seek), header: &WavHeader) -> Result<Behind, ReadError> {
-    let mut behind = Behind { length: header.length, metadata: header.metadata.clone(), data_follow: false };
-    let (Some(first), Some(mut rest)) = (header.length, header.rest) else {
-        return Ok(behind);
-    };
-    let start = file.stream_position().map_err(ReadError::Io)?;
-    let end = file.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
-    let frame_bytes = (header.encoding.bytes() * header.channels) as u64;
-    let (mut position, mut length, mut total) = (start, first, first);
-    for _ in 0..MAX_CHUNKS {
-        position = position.saturating_add(length.saturating_mul(frame_bytes));
-        if position >= end {
-            break;
-        }
-        file.seek(SeekFrom::Start(position)).map_err(ReadError::Io)?;
-        let further = match rest.next(file, frame_bytes, &mut behind.metadata)? {
-            Next::Samples(further) => further,
-            next => {
-                behind.data_follow = matches!(next, Next::Unknown);
-                break;
-            }
-        };
-        position = file.stream_position().map_err(ReadError::Io)?;
-        (length, rest) = (further.length, further.rest);
-        total = total.saturating_add(length);
-    }
-    file.seek(SeekFrom::Start(start)).map_err(ReadError::Io)?;
-    behind.length = Some(total);
-    Ok(behind)
 }
 
 /// Reads the header of a Wave64 file, up to the first byte of the samples.

@@ -679,6 +679,38 @@ fn a_short_cut_of_a_declared_length_is_refused() {
 }
 
 #[test]
+fn mp3_that_lacks_frames_of_its_declared_length_is_refused() {
+    let folder = TempDir::new().unwrap();
+    // Frames of 432 bytes and 576 samples, and of 288 bytes and 1152 samples.
+    for (rate, bit_rate, frame_bytes, frame_samples) in
+        [("16000", "96k", 432, 576), ("48000", "96k", 288, 1_152)]
+    {
+        let options = ["-ar", rate, "-c:a", "libmp3lame", "-b:a", bit_rate];
+        if !sound(folder.path(), 2, &options, "a.mp3") {
+            return;
+        }
+        let bytes = fs::read(folder.path().join("a.mp3")).unwrap();
+        let [(whole, losses), _] = all(&bytes, false);
+        assert!(!losses.any(), "{losses}");
+        let cut = |frames: usize| &bytes[..bytes.len() - frames * frame_bytes];
+        for (samples, losses) in all(cut(1), false) {
+            assert!(!losses.any() && samples.len() <= whole.len(), "{rate}: {losses}");
+        }
+        let lost = 4_608 / frame_samples + 1;
+        for reader in [
+            Reader::from_seekable("file", Cursor::new(cut(lost).to_vec())),
+            Reader::from_stream("stream", Cursor::new(cut(lost).to_vec())),
+        ] {
+            let read = reader.unwrap().read_all();
+            assert!(matches!(read, Err(Error::Read { reason: ReadError::Truncated { .. }, .. })), "{rate}");
+        }
+        for (_, losses) in all(cut(lost), true) {
+            assert!((2_305..6_000).contains(&losses.missing_samples), "{rate}: {losses}");
+        }
+    }
+}
+
+#[test]
 fn wrong_lengths_of_adpcm_are_no_other_encoding() {
     let folder = TempDir::new().unwrap();
     for codec in ["adpcm_ms", "adpcm_ima_wav"] {

@@ -98,8 +98,8 @@ impl Ffmpeg {
         Ok(report.inputs.into_iter().next().unwrap_or_default())
     }
 
-    /// What a file holds besides the samples: its streams, and the language and the title of its audio, as `key=value`.
-    fn inspect(&self, original: &Original) -> io::Result<(Input, Vec<String>)> {
+    /// What a file holds besides the samples: its streams, and its tags in ffmpeg's metadata format.
+    fn inspect(&self, original: &Original) -> io::Result<(Input, String)> {
         let input = self.streams(original)?;
         let mut command = self.command();
         original.as_stdin(&mut command)?;
@@ -111,7 +111,7 @@ impl Ffmpeg {
             output.take(MAX_METADATA_BYTES).read_to_end(&mut tags)?;
         }
         program.wait()?;
-        Ok((input, audio_tags(&String::from_utf8_lossy(&tags))))
+        Ok((input, String::from_utf8_lossy(&tags).into_owned()))
     }
 
     /// Adds what the second input, at `path`, has besides the samples to the output. Returns that input, and what of it the
@@ -121,6 +121,7 @@ impl Ffmpeg {
         path: &Path,
         output: &Path,
         kind: Kind,
+        metadata: &Metadata,
         command: &mut Command,
     ) -> io::Result<(Original, Vec<String>)> {
         let original = Original::open(path)?;
@@ -153,12 +154,13 @@ impl Ffmpeg {
             if kind.has_attachments() {
                 command.args(["-map", "1:t?", "-c:t", "copy"]);
             }
-            for tag in tags {
+            for tag in audio_tags(&tags) {
                 command.arg("-metadata:s:a:0").arg(tag);
             }
         } else if !is_ogg(output) {
             command.args(["-map_metadata:s:a:0", &format!("1:s:{audio}")]);
         }
+        name_chunks(command, metadata, |chunk| has_tag(&tags, chunk));
         let left_out = not_kept(&input, kind);
         Ok((original, left_out))
     }
@@ -178,12 +180,15 @@ impl Ffmpeg {
         let mut command = self.command();
         command.args(["-f", "wav", "-i", "pipe:0"]);
         let original = original.map(|path| {
-            let kept = self.keep_of(path, output, kind, &mut command);
+            let kept = self.keep_of(path, output, kind, metadata, &mut command);
             kept.map_err(|reason| Error::Read { path: path.to_owned(), reason: ReadError::Io(reason) })
         });
         let (handed, mut left_out) = match original.transpose()? {
             Some((original, left_out)) => (Some(original), left_out),
-            None => (None, Vec::from_iter(kind.has_video().then(|| NO_VIDEO.to_owned()))),
+            None => {
+                name_chunks(&mut command, metadata, |_| true);
+                (None, Vec::from_iter(kind.has_video().then(|| NO_VIDEO.to_owned())))
+            }
         };
         command.args(kind.encoder);
         if let Some(maximum) = kind.max_channels().filter(|&maximum| layout.channels > maximum) {
@@ -204,6 +209,27 @@ impl Ffmpeg {
             Err(error) => Err(encoding.complete().err().unwrap_or(error)),
         }
     }
+}
+
+/// Chunks of the list of a WAV file whose names ffmpeg takes for those of tags, what they are in [`Metadata`], and in ffmpeg.
+const UNNAMED_CHUNKS: [(&str, &str, &str); 2] =
+    [("ISBJ", "DESCRIPTION", "description"), ("IMUS", "COMPOSER", "composer")];
+
+/// Leaves out the tags that ffmpeg makes of [`UNNAMED_CHUNKS`] of its inputs, and adds those in `metadata` that come under
+/// no other name.
+fn name_chunks(command: &mut Command, metadata: &Metadata, is_unnamed: impl Fn(&str) -> bool) {
+    for (chunk, name, own) in UNNAMED_CHUNKS {
+        command.arg("-metadata").arg(format!("{chunk}="));
+        let value = metadata.tags().find(|(found, _)| *found == name).map(|(_, value)| value);
+        if let Some(value) = value.filter(|_| is_unnamed(chunk)) {
+            command.arg("-metadata").arg(format!("{own}={value}"));
+        }
+    }
+}
+
+/// Whether a file has a tag of this name, by its tags in ffmpeg's metadata format.
+fn has_tag(metadata: &str, name: &str) -> bool {
+    metadata.lines().any(|line| line.split_once('=').is_some_and(|(found, _)| found == name))
 }
 
 /// What is reported of audio tracks besides the one that is read, by [`left_out`].

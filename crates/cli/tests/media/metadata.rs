@@ -66,6 +66,32 @@ fn tags_are_kept_by_every_encoder() {
     check("a pipe", "piped.mp3");
 }
 
+/// A comment of FLAC is a description there, for which ffmpeg has no name in the list of a WAV file.
+#[test]
+fn names_of_wav_chunks_are_no_tags() {
+    let folder = TempDir::new().unwrap();
+    let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=0.3:amplitude=0.1:seed=1"];
+    let said = ["-metadata", "comment=A comment", "-metadata", "composer=Someone", "in.flac"];
+    if !ffmpeg(folder.path(), &[&sound[..], &said].concat()) {
+        return;
+    }
+    // Whose list has the chunks themselves.
+    denoise(&folder, &["in.flac", "in.wav"]).assert().success();
+    let bytes = fs::read(folder.path().join("in.wav")).unwrap();
+    assert!(bytes.windows(4).any(|name| name == b"ISBJ") && bytes.windows(4).any(|name| name == b"IMUS"));
+    let piped = fs::read(folder.path().join("in.flac")).unwrap();
+    for output in ["out.mp3", "out.opus", "out.ogg"] {
+        for input in ["in.flac", "in.wav", "-"] {
+            denoise(&folder, &[input, output, "--force"]).write_stdin(piped.clone()).assert().success();
+            let tags = tags(folder.path(), output);
+            assert!(!tags.contains("isbj") && !tags.contains("imus"), "{input} to {output}: {tags}");
+            for said in ["=a comment", "composer=someone"] {
+                assert_eq!(tags.matches(said).count(), 1, "{input} to {output}: {tags}");
+            }
+        }
+    }
+}
+
 #[test]
 fn tracks_covers_and_channels_are_kept_or_reported() {
     let folder = TempDir::new().unwrap();

@@ -6,12 +6,12 @@ use crate::caf;
 use crate::chain::Chain;
 use crate::declared::{self, MAX_LENGTH, Measured};
 use crate::error::ReadError;
-use crate::matroska;
+use crate::matroska::About;
 use crate::metadata::Metadata;
 use crate::mp4;
 use crate::mpeg::{self, Lost, MendedFrames};
 use crate::ogg::{self, Holes, Pages};
-use crate::source::{Patched, ReadSeek};
+use crate::source::{Patched, ReadSeek, Without};
 use std::io::{self, Cursor, Read, Seek};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,38 +67,47 @@ fn without_stray_frames(
 
 impl CompressedDecoder {
     /// Opens a file of any format but MP4.
-    pub(crate) fn open(mut source: Box<dyn ReadSeek>, length: u64) -> Result<Self, ReadError> {
+    pub(crate) fn open(mut source: Box<dyn ReadSeek>, mut length: u64) -> Result<Self, ReadError> {
         let frames = mpeg::survey(&mut source).map_err(ReadError::Io)?;
         source.rewind().map_err(ReadError::Io)?;
         if frames.is_damaged {
             return Self::open_stream(source);
         }
         let (start, has_frames) = looked_ahead(&mut source).map_err(ReadError::Io)?;
-        let about = matroska::About::read(&mut source);
-        let granules = ogg::last_granules(&mut source).map_err(ReadError::Io)?;
+        let about = About::read(&mut source);
+        let end = ogg::end(&mut source).map_err(ReadError::Io)?;
         let (declared, is_caf) = declarations(&mut source)?;
         let is_cut = |&end: &u64| declared::is_cut(end, length);
         let cut_bytes = declared.length.filter(is_cut).map_or(0, |end| end - length);
         source.rewind().map_err(ReadError::Io)?;
         let holes = Arc::<Holes>::default();
+        if let Some(zeros) = end.zeros_from {
+            source = Box::new(Without::new(source, zeros..length).map_err(ReadError::Io)?);
+            length = zeros;
+        }
         if start.starts_with(ogg::CAPTURE) {
             source = Box::new(Pages::new(source, Arc::clone(&holes)));
         }
         // Demuxers that can seek read the end first and refuse a file without one; that of CAF always does.
-        let source: Box<dyn MediaSource> = match declared.size_at {
-            Some(size_at) if cut_bytes > 0 || declared.is_open => {
-                let size = caf::size_to_end(size_at, length);
-                let patched = Patched::new(source, size_at, size).map_err(ReadError::Io)?;
-                Box::new(Seekable { source: Box::new(patched), length })
-            }
-            None if cut_bytes > 0 || about.is_open => Box::new(ReadOnlySource::new(source)),
-            _ => Box::new(Seekable { source, length }),
+        let size_at = declared.size_at.filter(|_| cut_bytes > 0 || declared.is_open);
+        let is_stream = declared.size_at.is_none() && cut_bytes > 0 || about.is_open || end.is_lost;
+        if let Some(size_at) = size_at {
+            let size = caf::size_to_end(size_at, length);
+            source = Box::new(Patched::new(source, size_at, size).map_err(ReadError::Io)?);
+        }
+        if let Some(padding) = declared.padding.clone() {
+            length -= padding.end - padding.start;
+            source = Box::new(Without::new(source, padding).map_err(ReadError::Io)?);
+        }
+        let source: Box<dyn MediaSource> = match is_stream {
+            true => Box::new(ReadOnlySource::new(source)),
+            false => Box::new(Seekable { source, length }),
         };
         let reader = probed(if is_caf { &CAF_PROBE } else { &PROBE }, source)?;
         let reader = without_stray_frames(reader, has_frames)?;
         let chosen = about.default_audio();
         refuse_encoded(reader.as_ref(), chosen, &about)?;
-        let mut this = Self::new(reader, chosen)?;
+        let mut this = Self::new(reader, chosen, &about)?;
         this.holes = holes;
         if let Some(samples) = frames.samples {
             this.length = this.length.map(|length| length.min(samples));
@@ -108,7 +117,7 @@ impl CompressedDecoder {
             this.length = None;
         }
         let codec = this.decoder.codec_params().codec;
-        if is_caf && codec == CODEC_ID_AAC {
+        if is_caf && [CODEC_ID_AAC, CODEC_ID_ALAC].contains(&codec) {
             this.skip = declared.priming;
             declared.valid.into_iter().for_each(|valid| this.end_at(valid));
         }
@@ -125,7 +134,7 @@ impl CompressedDecoder {
             this.losses.missing_samples = Some(missing).filter(|&missing| missing <= MAX_LENGTH).unwrap_or(0);
         }
         this.losses.ends_early |= about.is_cut;
-        if let Some(end) = granules.get(&this.track) {
+        if let Some(end) = end.granules.get(&this.track) {
             this.declared_end = Some((*end as f64 / f64::from(this.sample_rate), EXACT_END_SLACK_SECONDS));
         }
         if let Some(seconds) = about.seconds_of(this.track) {
@@ -158,8 +167,9 @@ impl CompressedDecoder {
             without_stray_frames(probed(&PROBE, Box::new(ReadOnlySource::new(stream)))?, has_frames)?;
         // The demuxer has read as far as the samples.
         let start = start.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
-        refuse_encoded(reader.as_ref(), None, &matroska::About::read(&mut Cursor::new(start)))?;
-        let mut this = Self::new(reader, None)?;
+        let about = About::read(&mut Cursor::new(start));
+        refuse_encoded(reader.as_ref(), None, &about)?;
+        let mut this = Self::new(reader, None, &about)?;
         (this.lost, this.holes) = (lost, holes);
         Ok(this)
     }
@@ -168,7 +178,8 @@ impl CompressedDecoder {
     pub(crate) fn open_flac(stream: Box<dyn Read + Send + Sync>) -> Result<Self, ReadError> {
         let chain = Chain::new(stream);
         let first = chain.next().ok_or(ReadError::Empty)?;
-        let mut this = Self::new(probed(&PROBE, Box::new(ReadOnlySource::new(first)))?, None)?;
+        let mut this =
+            Self::new(probed(&PROBE, Box::new(ReadOnlySource::new(first)))?, None, &About::default())?;
         this.chain = Some(chain);
         Ok(this)
     }
@@ -177,7 +188,8 @@ impl CompressedDecoder {
     pub(crate) fn open_mp4(mut source: Box<dyn ReadSeek>, length: u64) -> Result<Self, ReadError> {
         let mut index = mp4::Index::read(&mut source)?;
         let source = Box::new(Patched::several(source, index.patches()).map_err(ReadError::Io)?);
-        let mut this = Self::new(probed(&MP4_PROBE, Box::new(Seekable { source, length }))?, index.track)?;
+        let reader = probed(&MP4_PROBE, Box::new(Seekable { source, length }))?;
+        let mut this = Self::new(reader, index.track, &About::default())?;
         this.other_tracks = index.other_tracks;
         this.gaps = index.gaps.into();
         this.losses.ends_early |= index.cut.is_some();
@@ -214,11 +226,7 @@ fn itunes_gapless(metadata: &Metadata) -> Option<(u64, u64)> {
 }
 
 /// Refuses Matroska whose packets the demuxer does not decompress.
-fn refuse_encoded(
-    reader: &dyn FormatReader,
-    chosen: Option<u32>,
-    about: &matroska::About,
-) -> Result<(), ReadError> {
+fn refuse_encoded(reader: &dyn FormatReader, chosen: Option<u32>, about: &About) -> Result<(), ReadError> {
     let track = chosen.or_else(|| reader.default_track(TrackType::Audio).map(|track| track.id));
     match track.is_some_and(|track| about.is_encoded(track)) {
         true => Err(ReadError::Unsupported("a compressed or encrypted Matroska track".into())),

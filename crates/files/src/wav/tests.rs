@@ -109,7 +109,7 @@ fn chunks_may_come_in_any_number_and_the_format_may_be_extended() {
             length: Some(10),
             channel_mask: Some(3),
             metadata: read.metadata.clone(),
-            rest: Some(Rest { skip: 0, big_endian: false }),
+            rest: Some(Rest { skip: 0, is_odd: false, big_endian: false }),
             doubtful_bytes: None,
         }
     );
