@@ -378,7 +378,9 @@ impl<T: Real> Hamcmc<T> {
     fn report(&mut self, step_size: f64) -> Step {
         let taken_back = self.blocks.iter().filter(|memory| memory.block.diverged).count();
         let mut step = self.engine.step(step_size, taken_back);
-        step.divergences += self.blocks.iter().filter(|memory| memory.ran_away).count();
+        // A block that was taken back is counted already.
+        let ran_away = |memory: &&Memory<T>| memory.ran_away && !memory.block.diverged;
+        step.divergences += self.blocks.iter().filter(ran_away).count();
         step.tested = self.metropolis;
         step.pairs = Some(self.blocks.iter().map(|memory| memory.inverse.pairs()).sum());
         step.clipped = Some(self.blocks.iter().map(|memory| memory.limited).sum());
