@@ -429,7 +429,11 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
     fn warm_up(&mut self, _: usize) {
         if let Some(target) = self.target_acceptance {
             let step = (2.0 * self.engine.settings.step_size.at(1)).sqrt();
-            self.averaging = Some(DualAveraging::start(step, target));
+            // A step that was adapted before is near.
+            self.averaging = Some(match self.metropolis || self.first_step.is_infinite() {
+                true => DualAveraging::start(step, target),
+                false => DualAveraging::cautious(4.0 * step, target),
+            });
             self.steps_here = 0;
             self.noise.reset();
         }
