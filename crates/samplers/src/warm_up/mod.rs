@@ -282,8 +282,9 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
         if !self.settings.adapt_step {
             return;
         }
-        let rule = self.inner.step_rule();
+        let (rule, folds) = (self.inner.step_rule(), self.inner.mirrors());
         let Self { maps, phi, theta, record, rng, warming: Some(warming), .. } = self else { return };
+        warming.leapfrog.folds = folds;
         // The record is that of the sampler's own first gradient.
         record.is_set = true;
         let mut view = View { target, maps, theta, record, is_plain: false };

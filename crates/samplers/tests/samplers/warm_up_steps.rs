@@ -89,3 +89,37 @@ fn a_short_second_warm_up_keeps_the_metric() {
         assert!(statistics.acceptance() > 0.1 && statistics.divergences == 0, "{k}, {steps}: {statistics:?}");
     }
 }
+
+/// By name, a sampler that folds its draws finds a step for a target of any scale, at a fold, too.
+#[test]
+fn folded_draws_have_a_step_of_any_scale() {
+    for scale in [1e-3, 1e3] {
+        // Of exponential and of half-normal law, each of mean `scale`.
+        let target = from_fn(2, move |theta: &[f64], gradient: &mut [f64]| {
+            let x = [theta[0] / scale, theta[1] / scale];
+            gradient[0] = 1.0 / scale;
+            gradient[1] = x[1] * std::f64::consts::FRAC_2_PI / scale;
+            if x[0] < 0.0 || x[1] < 0.0 {
+                gradient.fill(f64::NAN);
+                return f64::INFINITY;
+            }
+            x[0] + x[1].powi(2) / std::f64::consts::PI
+        });
+        let starts = [[0.2, 2.0], [0.6, 1.4], [1.4, 0.6], [2.5, 0.2]].map(|x| x.map(|x| scale * x).to_vec());
+        let options = SamplerOptions { mirror: true, ..SamplerOptions::default() };
+        for kind in [SamplerKind::Sgld, SamplerKind::Psgld] {
+            let schedule = Schedule { burn_in: 1000, draws: 20_000 };
+            let result = sample(&target, &starts, schedule, SeedTree::new(3), |streams| {
+                kind.build::<f64>(2, 1, &options, streams)
+            })
+            .unwrap();
+            assert!(result.min_effective_size() > 100.0, "{kind}, {scale}: {:?}", result.parameters);
+            for parameter in &result.parameters {
+                let ratio = parameter.mean / scale;
+                let known = if kind == SamplerKind::Psgld { 0.5 } else { 0.05 };
+                let bound = known + 5.0 * parameter.standard_error / scale;
+                assert!((ratio - 1.0).abs() < bound, "{kind}, {scale}: {parameter:?}");
+            }
+        }
+    }
+}
