@@ -1,7 +1,7 @@
 //! The generalised gamma law.
 
 use super::{ParameterError, checked};
-use rand::Rng;
+use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Gamma};
 
 /// The generalised gamma law GG(a, b, c) of Stacy (1962):
@@ -17,8 +17,12 @@ pub struct GeneralisedGamma {
     a: f64,
     b: f64,
     c: f64,
+    /// Of shape `a`, or `a + 1` where `a` is below [`SMALL_SHAPE`].
     gamma: Gamma<f64>,
 }
+
+/// Below this shape, Gamma variables themselves may be smaller than any number: draws are made by their logarithm.
+const SMALL_SHAPE: f64 = 0.1;
 
 impl GeneralisedGamma {
     /// The law with shape `a > 0`, scale `b > 0` (in the units of the variable) and power `c != 0`.
@@ -29,11 +33,8 @@ impl GeneralisedGamma {
         checked("a", a, a > 0.0 && a.is_finite(), "a positive number")?;
         checked("b", b, b > 0.0 && b.is_finite(), "a positive number")?;
         checked("c", c, c != 0.0 && c.is_finite(), "a number other than 0")?;
-        let gamma = Gamma::new(a, 1.0).map_err(|_| ParameterError {
-            parameter: "a",
-            value: a,
-            expected: "a positive number",
-        })?;
+        let gamma = Gamma::new(if a < SMALL_SHAPE { a + 1.0 } else { a }, 1.0)
+            .map_err(|_| ParameterError { parameter: "a", value: a, expected: "a positive number" })?;
         Ok(Self { a, b, c, gamma })
     }
 
@@ -58,7 +59,17 @@ impl GeneralisedGamma {
 impl Distribution<f64> for GeneralisedGamma {
     fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> f64 {
         let power = self.gamma.sample(rng).max(f64::MIN_POSITIVE);
-        (self.b * libm::pow(power, 1.0 / self.c)).clamp(f64::MIN_POSITIVE, f64::MAX)
+        let ln_power = if self.a < SMALL_SHAPE {
+            // Gamma(a) is Gamma(a + 1) times U^(1/a).
+            libm::log(power) + libm::log(1.0 - rng.random::<f64>()) / self.a
+        } else {
+            let ratio = libm::pow(power, 1.0 / self.c);
+            if ratio.is_normal() {
+                return (self.b * ratio).clamp(f64::MIN_POSITIVE, f64::MAX);
+            }
+            libm::log(power)
+        };
+        libm::exp(libm::log(self.b) + ln_power / self.c).clamp(f64::MIN_POSITIVE, f64::MAX)
     }
 }
 
@@ -150,6 +161,47 @@ mod tests {
             let mut stream = SeedTree::new(33).rng(0);
             assert!((0..1000).map(|_| law.sample(&mut stream)).all(|x| x > 0.0 && x.is_finite()));
         }
+    }
+
+    /// The logarithm of Gamma(a) at `t`, below about 3, by the series of the incomplete gamma function.
+    fn log_gamma_cdf(a: f64, t: f64) -> f64 {
+        let g = libm::exp(t);
+        let mut term = 1.0;
+        let mut sum = 1.0;
+        for n in 1..200 {
+            term *= g / (a + f64::from(n));
+            sum += term;
+        }
+        libm::exp(a * t - g + libm::log(sum) - libm::lgamma(a + 1.0))
+    }
+
+    /// Draws whose Gamma variable is below all numbers, and is not once it is raised to the power, or scaled.
+    #[test]
+    fn logarithms_of_draws_with_small_shapes_have_no_atom() {
+        for (a, b, c) in
+            [(1e-3, 1.0, 20.0), (1e-3, 3.0, -20.0), (0.01, 1.0, 2.0), (0.01, 1.0, -2.0), (0.05, 1.0, 1.0)]
+        {
+            let law = GeneralisedGamma::new(a, b, c).unwrap();
+            let mut stream = SeedTree::new(34).rng(c.to_bits());
+            let logs: Vec<f64> =
+                (0..50_000).map(|_| c * (libm::log(law.sample(&mut stream)) - libm::log(b))).collect();
+            let mut sorted = logs.clone();
+            sorted.sort_by(f64::total_cmp);
+            let equal = sorted.windows(2).filter(|pair| pair[0] == pair[1]).count();
+            assert!(equal < 10, "GG({a}, {b}, {c}): {equal} draws are equal to another");
+            let d = ks::statistic(logs.clone(), |t| log_gamma_cdf(a, t));
+            assert!(d < ks::CRITICAL, "GG({a}, {b}, {c}): {d}");
+            let wrong = logs.into_iter().map(|t| 1.05 * t).collect();
+            let d = ks::statistic(wrong, |t| log_gamma_cdf(a, t));
+            assert!(d > 1.5 * ks::CRITICAL, "GG({a}, {b}, {c}): {d}");
+        }
+        // Powers of 1e400 and more, scaled by 1e-250.
+        let law = GeneralisedGamma::new(1.0, 1e-250, 1e-3).unwrap();
+        let mut stream = SeedTree::new(35).rng(0);
+        let draws: Vec<f64> = (0..10_000).map(|_| law.sample(&mut stream)).collect();
+        let logs = draws.into_iter().filter(|x| (1e60..1e300).contains(x)).count();
+        // P(e^0.714 < G < e^1.266), of exponential G.
+        assert!((900..1080).contains(&logs), "{logs}");
     }
 
     #[test]

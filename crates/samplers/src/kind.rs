@@ -53,8 +53,8 @@ pub struct SamplerOptions {
     pub step_size: Option<StepSize>,
     /// Number of data terms in each gradient; accept-reject samplers always use all.
     pub minibatch: Option<usize>,
-    /// Fold every draw into the positive orthant, in the target's own coordinates: without a `metric`. Not for samplers with an
-    /// acceptance test and `sgrhmc`: give them a [`Mirrored`] target.
+    /// Fold every draw into the positive orthant, in the target's own coordinates: without a `metric`. A warm-up adapts the step as
+    /// without; `hamcmc`, `sghmc` and `sgnht` need a `step_size`. Not for samplers with an acceptance test and `sgrhmc`: give them a [`Mirrored`] target.
     pub mirror: bool,
     /// The largest drift per coordinate and step of a gradient sampler: with a metric in the coordinates of the warm-up, where
     /// every deviation is about 1, else in the target's own.
@@ -198,11 +198,19 @@ impl SamplerKind {
         let off =
             |name, on: bool, has: bool| check(name, f64::from(on), "0 (off) with this sampler", has || !on);
         let is_hamcmc = self == Self::Hamcmc;
+        // A fold leaves HAMCMC without its shadow test, and friction without a metric that makes it fit.
+        let needs_step = matches!(self, Self::Hamcmc | Self::Sghmc | Self::Sgnht);
         // A given step of HAMCMC is not adapted.
         let adapts = is_hamcmc && options.metropolis && options.step_size.is_none();
         let aims = self.has_test() && self != Self::Newtonian || adapts;
         let metric = options.metric.is_some_and(|metric| metric != MetricShape::None);
         off("mirroring", options.mirror, !self.has_test() && self != Self::Sgrhmc)?;
+        check(
+            "mirroring without a step size",
+            f64::from(options.mirror),
+            "0 (off) with this sampler: give a step size, or a mirrored target",
+            !(options.mirror && needs_step) || options.step_size.is_some(),
+        )?;
         off("metric of the warm-up", metric, self.has_warm_up())?;
         off("pairs", options.pairs.is_some(), is_hamcmc)?;
         off("metropolis", options.metropolis, is_hamcmc)?;
@@ -227,9 +235,10 @@ impl SamplerKind {
             return None;
         }
         // Folding draws at zero needs coordinates in which zero is where it was.
-        let is_given = !self.has_test() && (options.mirror || options.step_size.is_some());
+        let is_given = !self.has_test() && options.step_size.is_some();
+        let is_plain = is_given || options.mirror;
         let metric =
-            options.metric.unwrap_or(if is_given { MetricShape::None } else { MetricShape::Diagonal });
+            options.metric.unwrap_or(if is_plain { MetricShape::None } else { MetricShape::Diagonal });
         Some(WarmUpSettings { metric, adapt_step: !is_given, ..WarmUpSettings::default() })
     }
 }
@@ -255,7 +264,7 @@ fn hamcmc<T: Real>(
         .with_pairs(pairs)?
         .with_curvature_bounds(if is_raw { 0.0 } else { MIN_CURVATURE }, f64::INFINITY)?;
     let sampler = if options.metropolis { sampler.with_metropolis()? } else { sampler };
-    if options.step_size.is_some() || options.mirror {
+    if options.step_size.is_some() {
         return Ok(sampler);
     }
     let [shadow, tested] = ACCEPTANCE;

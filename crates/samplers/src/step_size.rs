@@ -50,6 +50,8 @@ impl StepSize {
 #[derive(Debug, Clone)]
 pub(super) struct DualAveraging {
     target: f64,
+    /// The logarithm of the step that it started at.
+    start: f64,
     centre: f64,
     error: f64,
     log_step: f64,
@@ -64,6 +66,7 @@ impl DualAveraging {
         let log_step = libm::log(step);
         Self {
             target,
+            start: log_step,
             centre: libm::log(10.0) + log_step,
             error: 0.0,
             log_step,
@@ -104,10 +107,11 @@ impl DualAveraging {
         libm::exp(self.log_step)
     }
 
-    /// The averaged step to keep once adaptation is over.
+    /// The averaged step to keep once adaptation is over; the first one after less than ten updates, of steps that are up to ten
+    /// times as long.
     #[must_use]
     pub fn adapted(&self) -> f64 {
-        libm::exp(self.log_average)
+        libm::exp(if self.count < 10.0 { self.start } else { self.log_average })
     }
 }
 
@@ -121,12 +125,16 @@ mod tests {
         let mut averaging = DualAveraging::start(0.2, 0.8);
         averaging.update(0.8);
         assert!((averaging.current() / 2.0 - 1.0).abs() < 1e-12);
-        assert!((averaging.adapted() / 2.0 - 1.0).abs() < 1e-12);
+        assert!((averaging.log_average - 2.0_f64.ln()).abs() < 1e-12);
         averaging.update(0.3);
         let log = 2.0_f64.ln() - 0.5 / 12.0 * 2.0_f64.sqrt() / 0.05;
         let weight = 2.0_f64.powf(-0.75);
         let average = weight * log + (1.0 - weight) * 2.0_f64.ln();
         assert!((averaging.current().ln() - log).abs() < 1e-12);
-        assert!((averaging.adapted().ln() - average).abs() < 1e-12);
+        assert!((averaging.log_average - average).abs() < 1e-12);
+        // Two steps are no average.
+        assert!((averaging.adapted() - 0.2).abs() < 1e-12);
+        (0..8).for_each(|_| averaging.update(0.8));
+        assert_eq!(averaging.adapted(), libm::exp(averaging.log_average));
     }
 }

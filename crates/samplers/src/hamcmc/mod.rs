@@ -378,7 +378,9 @@ impl<T: Real> Hamcmc<T> {
     fn report(&mut self, step_size: f64) -> Step {
         let taken_back = self.blocks.iter().filter(|memory| memory.block.diverged).count();
         let mut step = self.engine.step(step_size, taken_back);
-        step.divergences += self.blocks.iter().filter(|memory| memory.ran_away).count();
+        // A block that was taken back is counted already.
+        let ran_away = |memory: &&Memory<T>| memory.ran_away && !memory.block.diverged;
+        step.divergences += self.blocks.iter().filter(ran_away).count();
         step.tested = self.metropolis;
         step.pairs = Some(self.blocks.iter().map(|memory| memory.inverse.pairs()).sum());
         step.clipped = Some(self.blocks.iter().map(|memory| memory.limited).sum());
@@ -427,7 +429,11 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
     fn warm_up(&mut self, _: usize) {
         if let Some(target) = self.target_acceptance {
             let step = (2.0 * self.engine.settings.step_size.at(1)).sqrt();
-            self.averaging = Some(DualAveraging::start(step, target));
+            // A step that was adapted before is near.
+            self.averaging = Some(match self.metropolis || self.first_step.is_infinite() {
+                true => DualAveraging::start(step, target),
+                false => DualAveraging::cautious(4.0 * step, target),
+            });
             self.steps_here = 0;
             self.noise.reset();
         }

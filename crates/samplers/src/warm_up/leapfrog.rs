@@ -13,6 +13,8 @@ pub(super) struct Leapfrog<T> {
     start_gradient: Vec<T>,
     potential: Vec<f64>,
     start_potential: Vec<f64>,
+    /// Whether the density is that of states folded into the positive orthant: its even extension to all signs.
+    pub folds: bool,
 }
 
 /// The acceptance that a first step crosses (Hoffman and Gelman 2014, algorithm 4, with Stan's constant).
@@ -49,6 +51,12 @@ impl<T: Real> Leapfrog<T> {
             acceptance.push(self.start_potential[block] + 0.5 * dot(p, p).widen());
             add_scaled(p, T::narrow(-0.5 * step), &self.start_gradient[column.clone()]);
             add_scaled(x, T::narrow(step), p);
+            if self.folds {
+                // The even extension is the same from the other side.
+                for (x, p) in x.iter_mut().zip(p).filter(|(x, _)| **x < T::zero()) {
+                    (*x, *p) = (-*x, -*p);
+                }
+            }
             if !is_sound_for_test(x) {
                 acceptance[block] = f64::NAN;
                 x.copy_from_slice(&phi[column]);

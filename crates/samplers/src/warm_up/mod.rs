@@ -15,7 +15,7 @@
 //! A shadow step has no gradient noise. Where the sampler's gradients are those of minibatches, the warm-up also compares them
 //! with the full gradient, and keeps the step so short that their noise adds at most 5 % to the draws' variance. The metric is
 //! then estimated from the full gradients. As these cost far more than a step, shadow and comparison are then those of the
-//! first 20 steps in new coordinates and of one in 20 afterwards.
+//! first 20 steps in new coordinates and of one in 20 afterwards. A later warm-up that is too short for a window keeps the metric.
 //!
 //! **Source.** Windows and initial step as in Stan (Carpenter and others 2017) and Hoffman and Gelman (2014); the
 //! diagonal from draws and gradients as in nutpie (Seyboldt and others 2026, "Preconditioning HMC by minimising Fisher
@@ -121,7 +121,8 @@ pub struct WarmUpSettings {
     pub metric: MetricShape,
     /// Acceptance of the shadow step that samplers without a test aim for in nine or more dimensions, in (0, 1). Default 0.98.
     pub shadow_acceptance: f64,
-    /// Adapt the step of samplers without a test. Default true.
+    /// Search for a step and adapt it. Default true. Without it, samplers without a test keep their step, those with one adapt theirs
+    /// from where it is, and the warm-up makes no pass over all data for a step.
     pub adapt_step: bool,
 }
 
@@ -160,6 +161,8 @@ pub struct Preconditioned<T, S> {
     blocks: usize,
     /// One map for each block, or none before the first warm-up.
     maps: Vec<LinearMap<T>>,
+    /// Whether a window has ended: the maps are more than those of a gradient.
+    learned: bool,
     phi: Vec<T>,
     /// The draw of `phi`; if the caller's differs, it was set from outside.
     last: Vec<T>,
@@ -229,6 +232,7 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
             dimension,
             blocks,
             maps: Vec::new(),
+            learned: false,
             phi: Vec::new(),
             last: Vec::new(),
             next: Vec::new(),
@@ -275,12 +279,12 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
 
     /// Starts the step's adaptation again from one that fits the present coordinates.
     fn restart_steps(&mut self, target: &mut dyn Target<T>) {
-        let rule = self.inner.step_rule();
-        let adapts = rule == StepRule::Own || self.settings.adapt_step;
-        let Self { maps, phi, theta, record, rng, warming: Some(warming), .. } = self else { return };
-        if !adapts {
+        if !self.settings.adapt_step {
             return;
         }
+        let (rule, folds) = (self.inner.step_rule(), self.inner.mirrors());
+        let Self { maps, phi, theta, record, rng, warming: Some(warming), .. } = self else { return };
+        warming.leapfrog.folds = folds;
         // The record is that of the sampler's own first gradient.
         record.is_set = true;
         let mut view = View { target, maps, theta, record, is_plain: false };
@@ -301,7 +305,9 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
     fn before(&mut self, target: &mut dyn Target<T>) {
         let Some(warming) = &mut self.warming else { return };
         if warming.steps == 0 {
-            if self.settings.metric != MetricShape::None {
+            // A warm-up without a window would learn no more than this.
+            let keeps = self.learned && warming.windows.is_empty();
+            if self.settings.metric != MetricShape::None && !keeps {
                 let mut gradient = vec![T::zero(); self.last.len()];
                 let mut potential = vec![0.0; self.blocks];
                 target.evaluate(&self.last, &mut potential, &mut gradient);
@@ -311,7 +317,10 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
                 let maps = maps.collect();
                 self.replace_maps(maps);
             }
-            self.restart_steps(target);
+            // A step that fits the metric is kept with it, where the sampler adapts its own.
+            if !(keeps && self.inner.step_rule() == StepRule::Own) {
+                self.restart_steps(target);
+            }
         }
         let Self { maps, phi, theta, record, rng, warming: Some(warming), .. } = self else { return };
         warming.looks = !record.is_subsampled || looks(warming.steps_here);
@@ -338,7 +347,9 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
         warming.steps += 1;
         warming.steps_here += 1;
         let n = self.dimension;
-        if self.record.is_set && warming.looks {
+        // A step that is given needs no gradient of all data.
+        let needed = self.settings.metric != MetricShape::None || warming.shadow.is_some();
+        if self.record.is_set && warming.looks && needed {
             let gradient = if self.record.is_subsampled {
                 warming.measure(target, &self.record, &self.maps);
                 &warming.full
@@ -351,6 +362,7 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
             }
         }
         if warming.windows.ends_at(warming.steps) {
+            self.learned = true;
             let blocks = self.maps.iter().zip(&mut warming.estimates).zip(self.last.chunks_exact(n));
             let maps = blocks.map(|((last, estimate), centre)| {
                 let map = estimate.map(last, centre).unwrap_or_else(|| last.clone());

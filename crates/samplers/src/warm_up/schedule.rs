@@ -36,6 +36,11 @@ impl Windows {
         Self { ends }
     }
 
+    /// Whether no window ends.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
     /// Whether a window ends after this many steps.
     pub fn ends_at(&self, steps: usize) -> bool {
         self.ends.binary_search(&steps).is_ok()

@@ -334,6 +334,20 @@ fn hamcmc_goes_nowhere_without_a_gradient() {
     assert!(chain.statistics().divergences > 0);
 }
 
+/// A move that runs away to where there is no gradient is taken back, and is one divergence of its block.
+#[test]
+fn hamcmc_counts_a_divergence_once() {
+    let law = from_fn(1, |theta: &[f64], gradient: &mut [f64]| {
+        gradient[0] = if theta[0].abs() > 1.5 { f64::INFINITY } else { theta[0] };
+        0.5 * theta[0] * theta[0]
+    });
+    let settings = HamcmcSettings { gradient: constant(0.1), ..HamcmcSettings::default() };
+    let sampler = Hamcmc::new(1, 1, settings, SeedTree::new(1)).unwrap();
+    let mut chain = Chain::new(law, sampler, vec![1.0]).unwrap();
+    chain.run(500, |draw| assert!(draw.step.divergences <= 1, "{:?}", draw.step));
+    assert!(chain.statistics().divergences > 0);
+}
+
 /// Every chain has a pair after its first step, however seldom it is renewed.
 #[test]
 fn hamcmc_renews_at_the_first_step_of_each_chain() {

@@ -21,3 +21,4 @@ mod targets;
 mod truth;
 mod unknown_targets;
 mod warm_up;
+mod warm_up_steps;
