@@ -228,8 +228,8 @@ impl LiveDenoiser {
     }
 
     /// Estimates the noise from the next `seconds` of input, which should hold noise alone; without end if they are infinite,
-    /// and no longer if they are zero. Meanwhile the output is attenuated to [`floor_db`](LiveControls::floor_db), with an exponent below 1
-    /// to that fraction of it. Noise that was learned before is kept until the first sound.
+    /// and no longer if they are zero. Meanwhile the output is attenuated to [`floor_db`](LiveControls::floor_db); an exponent
+    /// below 1 multiplies that. Noise that was learned before is kept until the first sound.
     pub fn learn_noise(&mut self, seconds: f64) {
         // A conversion from float to integer saturates.
         self.noise_capture.left = (seconds / self.stft.frame_seconds()).round() as usize;

@@ -53,8 +53,9 @@ pub struct SamplerOptions {
     pub step_size: Option<StepSize>,
     /// Number of data terms in each gradient; accept-reject samplers always use all.
     pub minibatch: Option<usize>,
-    /// Fold every draw into the positive orthant, in the target's own coordinates: without a `metric`. A warm-up adapts the step as
-    /// without; `hamcmc`, `sghmc` and `sgnht` need a `step_size`. Not for samplers with an acceptance test and `sgrhmc`: give them a [`Mirrored`] target.
+    /// Fold every draw into the positive orthant, in the target's own coordinates: without a `metric`. A warm-up adapts the step
+    /// all the same, but `hamcmc`, `sghmc` and `sgnht` need a `step_size`. Not for samplers with an acceptance test and `sgrhmc`:
+    /// give them a [`Mirrored`] target.
     pub mirror: bool,
     /// The largest drift per coordinate and step of a gradient sampler: with a metric in the coordinates of the warm-up, where
     /// every deviation is about 1, else in the target's own.

@@ -15,7 +15,9 @@
 //! A shadow step has no gradient noise. Where the sampler's gradients are those of minibatches, the warm-up also compares them
 //! with the full gradient, and keeps the step so short that their noise adds at most 5 % to the draws' variance. The metric is
 //! then estimated from the full gradients. As these cost far more than a step, shadow and comparison are then those of the
-//! first 20 steps in new coordinates and of one in 20 afterwards. A later warm-up that is too short for a window keeps the metric.
+//! first 20 steps in new coordinates and of one in 20 afterwards.
+//!
+//! A later warm-up that is too short for a window keeps the metric.
 //!
 //! **Source.** Windows and initial step as in Stan (Carpenter and others 2017) and Hoffman and Gelman (2014); the
 //! diagonal from draws and gradients as in nutpie (Seyboldt and others 2026, "Preconditioning HMC by minimising Fisher
