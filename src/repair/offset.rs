@@ -281,7 +281,7 @@ mod tests {
     fn digital_silence_hides_no_offset_and_stays() {
         let sound = |n: usize| 0.3 * (n as f32 * 0.04).sin();
         // Sections of 0.2 s of sound and of silence in turn, behind a whole block of silence.
-        let is_silent = |n: usize| n / 1_600 % 2 == 0;
+        let is_silent = |n: usize| (n / 1_600).is_multiple_of(2);
         let mut offset = Offset::default();
         offset.remove(&mut vec![0.0; 16_000], 8_000);
         for _ in 0..2 {
