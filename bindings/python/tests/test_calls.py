@@ -376,23 +376,23 @@ def test_fifty_rooms_at_once_do_not_disturb_each_other(denoiser):
 
 
 @pytest.mark.parametrize("package", ["livekit", "pipecat"])
-def test_a_frame_takes_a_tenth_of_its_duration(package, denoiser):
+def test_a_frame_takes_little_more_than_the_live_denoiser(package, denoiser):
     need(package)
-    # By the clock of the process: another program's work does not count. But it slows down the processor: the best of three runs
-    # counts. Lateness in real time is measured by soak.py, on a machine that does nothing else.
+    # By the clock of the process: another program's work does not count, but it slows down the processor, so that both are measured in
+    # turn. Lateness in real time is measured by soak.py, on a machine that does nothing else.
     frames = frames_of(48000, 10)
     assert len(frames) > 300
-    runs = []
-    for _ in range(3):
-        work, times = room_of(package, denoiser, 48000), []
-        for frame in frames:
+    works = [room_of(kind, denoiser, 48000) for kind in (package, "live")]
+    times = np.empty((2, len(frames)))
+    for number, frame in enumerate(frames):
+        for work, taken in zip(works, times):
             before = time.process_time()
             work(frame)
-            times.append(time.process_time() - before)
-        print(f"{package}: median {1e3 * np.median(times):.2f} ms, worst {1e3 * max(times):.2f} ms")
-        runs.append((np.median(times), np.quantile(times, 0.99)))
-    median, late = np.min(runs, axis=0)
-    assert median < 0.1 * 0.01
+            taken[number] = time.process_time() - before
+    (median, alone), late = np.median(times, axis=1), np.quantile(times[0], 0.99)
+    print(f"{package}: median {1e3 * median:.2f} ms, alone {1e3 * alone:.2f} ms, 99 % {1e3 * late:.2f} ms")
+    # Usually 0.5 ms.
+    assert median < 2 * alone and median < 0.25 * 0.01
     assert late < LIMIT
 
 
