@@ -143,6 +143,12 @@ mod tests {
     use crate::random::SeedTree;
     use rand_distr::{Distribution, StandardNormal};
 
+    /// White noise of variance 1.
+    fn white(seed: u64, samples: usize) -> Vec<f32> {
+        let noise = Distribution::<f64>::sample_iter(StandardNormal, SeedTree::new(seed).rng(0));
+        noise.take(samples).map(|x| x as f32).collect()
+    }
+
     /// The profile of samples in pushes of `size`.
     fn profile(denoiser: &Denoiser, samples: &[f32], size: usize) -> Vec<f32> {
         let mut profile = denoiser.noise_profile(16_000, 2).unwrap();
@@ -159,13 +165,7 @@ mod tests {
     #[test]
     fn the_profile_of_white_noise_is_flat() {
         let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
-        let mut stream = SeedTree::new(1).rng(0);
-        let samples: Vec<f32> = (0..60 * 16_000)
-            .map(|_| {
-                let x: f64 = StandardNormal.sample(&mut stream);
-                0.1 * x as f32
-            })
-            .collect();
+        let samples: Vec<f32> = white(1, 60 * 16_000).iter().map(|x| 0.1 * x).collect();
         let whole = profile(&denoiser, &samples, samples.len());
         // Two channels of variance 0.01, in a Hann window of 1024 samples with a mean square of 3/8.
         let expected = 2.0 * 0.01 * 1024.0 * 0.375;
@@ -180,13 +180,7 @@ mod tests {
     #[test]
     fn digital_silence_is_no_part_of_the_noise() {
         let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
-        let mut stream = SeedTree::new(3).rng(0);
-        let noise: Vec<f32> = (0..10 * 16_000)
-            .map(|_| {
-                let x: f64 = StandardNormal.sample(&mut stream);
-                0.1 * x as f32
-            })
-            .collect();
+        let noise: Vec<f32> = white(3, 10 * 16_000).iter().map(|x| 0.1 * x).collect();
         let mean = |power: Vec<f32>| power.iter().sum::<f32>() / power.len() as f32;
         let expected = mean(profile(&denoiser, &noise, noise.len()));
         let muted = [vec![0.0; 3 * 16_000], noise, vec![0.0; 20 * 16_000]].concat();
@@ -197,14 +191,9 @@ mod tests {
     #[test]
     fn the_profile_of_clicks_does_not_depend_on_the_pushes() {
         let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
-        let mut stream = SeedTree::new(2).rng(0);
-        let samples: Vec<f32> = (0..10 * 16_000)
-            .map(|n| {
-                let x: f64 = StandardNormal.sample(&mut stream);
-                let click = if n % 5_003 < 3 { 0.5 } else { 0.0 };
-                0.003 * x as f32 + click
-            })
-            .collect();
+        let click = |n: usize| if n % 5_003 < 3 { 0.5 } else { 0.0 };
+        let noise = white(2, 10 * 16_000);
+        let samples: Vec<f32> = noise.iter().enumerate().map(|(n, x)| 0.003 * x + click(n)).collect();
         let whole = profile(&denoiser, &samples, samples.len());
         for size in [1, 4_000, 64_000] {
             assert!(profile(&denoiser, &samples, size) == whole, "in pushes of {size}");

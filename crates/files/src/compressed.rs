@@ -566,10 +566,12 @@ impl CompressedDecoder {
         let is_cut = is_exact && self.losses().ends_early;
         // Behind a gap, the length is an estimate.
         let is_gapless = self.is(FORMAT_ID_MP3) && self.lost.gaps.load(Relaxed) == 0;
-        let slack = match () {
-            () if self.lossless || is_cut => 0,
-            () if is_gapless => MP3_SLACK,
-            () => LOSSY_SLACK,
+        let slack = if self.lossless || is_cut {
+            0
+        } else if is_gapless {
+            MP3_SLACK
+        } else {
+            LOSSY_SLACK
         };
         if let Some(expected) = self.length.filter(|&expected| self.position.saturating_add(slack) < expected)
         {
