@@ -19,16 +19,14 @@ from ._calls import LiveOptions, as_bytes, as_rows
 from ._denoiser import Denoiser
 
 try:
-    from livekit import rtc
-
-    _Base = rtc.FrameProcessor[rtc.AudioFrame]
-except (ImportError, AttributeError) as error:
+    from livekit.rtc import AudioFrame, FrameProcessor
+except ImportError as error:
     raise ImportError("alphamf.livekit needs livekit 1.0.23 or later: pip install 'alphamf[livekit]'") from error
 
 __all__ = ["NoiseFilter"]
 
 
-class NoiseFilter(_Base):
+class NoiseFilter(FrameProcessor[AudioFrame]):  # type: ignore[misc]
     """Removes noise from the speech of an audio stream.
 
     Every frame yields a frame of the same length, whose samples are ``latency`` milliseconds late. It takes frames of any
@@ -92,12 +90,12 @@ class NoiseFilter(_Base):
             self._live.reset()
         self._source = source
 
-    def _process(self, frame: rtc.AudioFrame) -> rtc.AudioFrame:
+    def _process(self, frame: AudioFrame) -> AudioFrame:
         rate, channels, length = frame.sample_rate, frame.num_channels, frame.samples_per_channel
         if (rate, channels) != self._format:
             self._open(rate, channels)
         done = self._live.process(as_rows(frame.data, channels, length * channels))
-        denoised = rtc.AudioFrame(as_bytes(done), rate, channels, length)
+        denoised = AudioFrame(as_bytes(done), rate, channels, length)
         denoised.userdata.update(frame.userdata)
         return denoised
 
