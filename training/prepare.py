@@ -229,6 +229,10 @@ def main():
     a.add_argument("out")
     a = a.parse_args()
     os.makedirs(a.out, exist_ok=True)
+    index_path = os.path.join(a.out, "index.json")
+    # An interrupted run leaves no index of an earlier one, whose parts it has replaced.
+    if os.path.exists(index_path):
+        os.remove(index_path)
     rate = FULL if a.full_band else NARROW
 
     kept = same_sound.Kept(kept_apart(a.data))
@@ -256,8 +260,9 @@ def main():
     for kind, x in clips(((os.path.basename(f).split("__")[0], f) for f in rooms), lambda x: x[: int(1.2 * rate)]):
         room.add(kind, x)
     index["room"] = room.finish(rate)
-    with open(os.path.join(a.out, "index.json"), "w") as f:
+    with open(index_path + ".part", "w") as f:
         json.dump(dict(rate=rate, **index), f)
+    os.replace(index_path + ".part", index_path)
 
 
 if __name__ == "__main__":
