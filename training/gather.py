@@ -287,6 +287,10 @@ def main():
         if not os.path.exists(done):
             if a.only is not None and source["name"] not in a.only:
                 continue
+            # Clips of other settings may have the same names: they are replaced, and are no longer done.
+            for old in os.listdir(state):
+                if re.fullmatch(re.escape(source["name"]) + r"-[0-9a-f]{12}\.json", old):
+                    os.remove(os.path.join(state, old))
             taken = {row[COLUMNS.index("sha256")] for rows in merged.values() for row in rows}
             rows = gather(source, a.out, a.clones, a.packages or os.path.join(a.out, "packages"), taken)
             with open(done + ".part", "w") as f:

@@ -2,8 +2,10 @@
 
 import csv
 import hashlib
+import json
 import os
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import soundfile as sf
 
 import gather
 import prepare
+from conftest import make_data
 
 RATE = 4000
 SECONDS = {"rain/long.wav": 210, "rain/half.wav": 30, "rain/third.wav": 20, "wind/long.wav": 45, "wind/half.wav": 30}
@@ -71,6 +74,28 @@ def test_what_an_earlier_source_gave_is_left_out(clones, tmp_path):
     first = rows_of(clones, tmp_path, files="^rain")
     later = rows_of(clones, tmp_path, taken={row[6] for row in first})
     assert {row[5] for row in later} == {name for name in SECONDS if name.startswith("wind")}
+
+
+def test_settings_whose_clips_were_replaced_are_gathered_again(clones, tmp_path, monkeypatch):
+    out = str(tmp_path)
+    source = dict(name="sounds", kind="noise", repository="someone/sounds", commit=clones[1], files="^rain", licence="CC0", kinds=KINDS)
+    # The second piece of five starts elsewhere than that of three, and has its name.
+    three, five = {**source, "pieces": 3}, {**source, "pieces": 5}
+    other = {**three, "name": "sounds-more", "files": "^wind"}
+
+    def run(*sources):
+        monkeypatch.setattr(gather.tomllib, "load", lambda _: dict(source=list(sources)))
+        monkeypatch.setattr(sys, "argv", ["gather.py", out, "--clones", clones[0]])
+        gather.main()
+        with open(tmp_path / "noise" / "manifest.csv", newline="") as f:
+            return {row["file"]: (tmp_path / "noise" / row["file"]).read_bytes() for row in csv.DictReader(f)}
+
+    first = run(three, other)
+    assert run(five, other) != first
+    assert run(three, other) == first
+    # What is done is not done again.
+    monkeypatch.setattr(gather, "gather", None)
+    assert run(three, other) == first
 
 
 def test_a_source_has_the_keys_of_the_one_that_it_is_like():
@@ -144,3 +169,20 @@ def speech_files(data, folder):
     (data / "dev").mkdir(exist_ok=True)
     (data / "dev" / "voices16.txt").touch()
     return prepare.speech_files(str(data), [str(folder)], False)
+
+
+def test_an_interrupted_run_leaves_no_index_of_an_earlier_one(tmp_path, monkeypatch):
+    data, index = tmp_path / "data", tmp_path / "prepared" / "index.json"
+    data.mkdir()
+    make_data(str(data))
+    monkeypatch.setattr(sys, "argv", ["prepare.py", str(index.parent), "--data", str(data)])
+    prepare.main()
+    assert json.loads(index.read_text())["noise"]
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(prepare, "noise_files", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        prepare.main()
+    assert not index.exists()
