@@ -150,7 +150,7 @@ impl<R: Recipe> RecipeSampler<R> {
     }
 
     /// The sampler with the covariance `V` of its stochastic gradient, which is subtracted from the injected noise
-    /// (`complete-recipe` eq. 5, with `B = eps (D + Q) V (D + Q)'`, the rows of the unknowns). Negative eigenvalues of the
+    /// (`complete-recipe` eq. 9, with `B = (D + Q) V (D + Q)'`, the rows of the unknowns). Negative eigenvalues of the
     /// difference count as zero: the excess of `B` remains as a bias.
     ///
     /// # Errors

@@ -8,8 +8,8 @@
 //! move, half a kick, exact friction, half a kick, half a move.
 //! **Cost.** One gradient per step, no acceptance test.
 //! **Bias.** Second order in `dt` with full gradients. Minibatch noise of variance `V` heats the chain by about
-//! `dt V / (2 C)`; an estimate ([`Sghmc::with_gradient_noise`]) is subtracted from the injected noise (the papers' `B`
-//! is `dt V / 2`).
+//! `dt V / (2 C)`; an estimate ([`Sghmc::with_gradient_noise`]) is subtracted from the injected noise (`B` is `dt V / 2`
+//! with Chen and others, `V` in `complete-recipe`).
 //! **Use where** valleys are long and narrow, or data large.
 //! **Do not use where** tails are heavy or curvature is unbounded: `dt` must stay below `2 / sqrt(lambda_max(Hessian))`
 //! everywhere, and nothing is rejected. `dt` corresponds to a Langevin step of `dt^2 / 2`.

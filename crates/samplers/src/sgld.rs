@@ -6,7 +6,7 @@
 //!
 //! `D` is the identity unless given; `V`, an estimate of the covariance of the stochastic gradient, is 0 unless given.
 //!
-//! **Source.** Welling and Teh (2011); `hamcmc-2016` eq. 3; `complete-recipe` eqs. 5 and 13 (`B` is `eps D V D`).
+//! **Source.** Welling and Teh (2011); `hamcmc-2016` eq. 3; `complete-recipe` eqs. 9 and 13 (`B` is `D V D`).
 //! **Cost.** One gradient and one normal draw per coordinate.
 //! **Bias.** First order in `eps`: on a Gaussian of precision `A` the covariance is `A^-1 (I - eps A / 2)^-1`. Minibatches add
 //! variance of order `eps`, unless `V` is given.

@@ -10,7 +10,7 @@
 //! **Cost.** One gradient per step, no acceptance test.
 //! **Bias.** Second order in `dt`. `xi` absorbs white minibatch noise; noise whose strength varies over the state or between
 //! directions remains. An estimate of its covariance `V` is subtracted from the injected noise
-//! ([`Sgnht::with_gradient_noise`]; `complete-recipe` eq. 5).
+//! ([`Sgnht::with_gradient_noise`]; `complete-recipe` eq. 9).
 //! **Use where** SGHMC would be used and the variance of the stochastic gradient is unknown.
 //! **Do not use where** tails are heavy or curvature is unbounded, as SGHMC; in few dimensions or with a small `A`, where the
 //! thermostat oscillates slowly; from a start far out, where `xi` grows and then needs as long to fall.

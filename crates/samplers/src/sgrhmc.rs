@@ -8,7 +8,7 @@
 //! **Source.** `complete-recipe` algorithm 1 (section 3.2): SGRHMC with the expected Fisher information for `G`, gSGRHMC
 //! with any positive definite [`Metric`](super::Metric). `R` is the inverse square root of a diagonal metric, the inverse
 //! transposed Cholesky factor of a dense one; the recipe holds for every root. `V`, 0 unless given, estimates the
-//! covariance of the stochastic gradient (eq. 5). Without Gamma (eq. 16) the stationary distribution is wrong.
+//! covariance of the stochastic gradient (eq. 9). Without Gamma (eq. 16) the stationary distribution is wrong.
 //! **Cost.** One gradient and one metric, factored unless diagonal; `2 dimension` more by central differences without a closed
 //! divergence.
 //! **Bias.** First order in `eps`.

@@ -6,7 +6,7 @@
 //!
 //! **Source.** Patterson and Teh (2013); Gamma as in `complete-recipe` eqs. 3 and 14, with the sign of eq. 3. `G` is the
 //! target's [`Metric`](super::Metric), usually the expected Fisher information plus the negative Hessian of the log
-//! prior. `V`, 0 unless given, estimates the covariance of the stochastic gradient (`complete-recipe` eq. 5).
+//! prior. `V`, 0 unless given, estimates the covariance of the stochastic gradient (`complete-recipe` eq. 9).
 //! **Cost.** One gradient, one metric and, unless it is diagonal, its factorisation (`dimension^3 / 3`) per block and step;
 //! without a closed divergence `2 dimension` more of both, by central differences.
 //! **Bias.** First order in `eps`, which is free of scale and must stay below 2.
