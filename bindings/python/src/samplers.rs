@@ -461,9 +461,6 @@ fn go<G: Target<f64>, S: Sampler<f64>>(
 ) -> PyResult<()> {
     chain.warm_up(burn_in);
     for step in 0..burn_in + draws {
-        if step == burn_in {
-            chain.adapt(false);
-        }
         let mut taken = Step::default();
         chain.run(1, |draw| taken = draw.step);
         raised(Ok::<_, &str>(()), posterior)?;

@@ -309,7 +309,7 @@ impl Recipe for RootMeanSquare {
         target.gradient(z, super::Minibatch::full(terms), &mut gradient);
         matrix.fill(0.0);
         for (i, gradient) in gradient.iter().enumerate() {
-            let mean = gradient / terms as f64;
+            let mean = gradient / terms.max(1) as f64;
             let v = self.forgetting * self.past[i] + (1.0 - self.forgetting) * mean * mean;
             set(matrix, z.len(), i, i, 1.0 / (self.regularisation + v.sqrt()));
         }

@@ -2,7 +2,7 @@
 //!
 //! The estimators are those of Vehtari and others (2021), "Rank-normalization, folding, and localization: an
 //! improved R-hat", and agree with the package `arviz` to rounding. A set of chains is a slice of equally long
-//! slices, one number per draw; functions panic if lengths differ.
+//! slices, one number per draw; functions panic if lengths differ, and return NaN if a draw is.
 
 mod warnings;
 
@@ -192,7 +192,10 @@ fn rank_normalise<C: AsRef<[f64]>>(chains: &[C]) -> Vec<Vec<f64>> {
     while first < order.len() {
         let tie = order[first..].iter().take_while(|&&k| pooled[k] == pooled[order[first]]).count().max(1);
         let rank = first as f64 + 0.5 * (tie as f64 + 1.0);
-        let score = normal_quantile((rank - 0.375) / (pooled.len() as f64 + 0.25));
+        let score = match pooled[order[first]].is_nan() {
+            true => f64::NAN,
+            false => normal_quantile((rank - 0.375) / (pooled.len() as f64 + 0.25)),
+        };
         order[first..first + tie].iter().for_each(|&k| scores[k] = score);
         first += tie;
     }
@@ -218,7 +221,7 @@ pub fn effective_size_tail<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     let halves = split(chains);
     let mut pooled: Vec<f64> = chains.iter().flat_map(|chain| chain.as_ref().iter().copied()).collect();
     pooled.sort_by(f64::total_cmp);
-    if pooled.is_empty() {
+    if pooled.is_empty() || pooled.iter().any(|draw| draw.is_nan()) {
         return f64::NAN;
     }
     // The quantile between order statistics, as numpy and arviz interpolate it.

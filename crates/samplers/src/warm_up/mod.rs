@@ -303,8 +303,29 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
         }
     }
 
+    /// Ends a window: the metric is that of its draws. Only the step that follows measures the noise of gradients in the new
+    /// coordinates, so a warm-up that ends with a window keeps the old ones and their step.
+    fn end_window(&mut self, target: &mut dyn Target<T>) {
+        let Some(warming) = &mut self.warming else { return };
+        self.learned = true;
+        let blocks = self.maps.iter().zip(&mut warming.estimates).zip(self.last.chunks_exact(self.dimension));
+        let maps = blocks.map(|((last, estimate), centre)| {
+            let map = estimate.map(last, centre).unwrap_or_else(|| last.clone());
+            estimate.reset();
+            map
+        });
+        let maps = maps.collect();
+        warming.noise.reset();
+        warming.steps_here = 0;
+        self.replace_maps(maps);
+        self.restart_steps(target);
+    }
+
     /// Work before a step of the warm-up.
     fn before(&mut self, target: &mut dyn Target<T>) {
+        if self.warming.as_ref().is_some_and(|warming| warming.windows.ends_at(warming.steps)) {
+            self.end_window(target);
+        }
         let Some(warming) = &mut self.warming else { return };
         if warming.steps == 0 {
             // A warm-up without a window would learn no more than this.
@@ -363,20 +384,6 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
                 estimate.add(theta, gradient);
             }
         }
-        if warming.windows.ends_at(warming.steps) {
-            self.learned = true;
-            let blocks = self.maps.iter().zip(&mut warming.estimates).zip(self.last.chunks_exact(n));
-            let maps = blocks.map(|((last, estimate), centre)| {
-                let map = estimate.map(last, centre).unwrap_or_else(|| last.clone());
-                estimate.reset();
-                map
-            });
-            let maps = maps.collect();
-            warming.noise.reset();
-            warming.steps_here = 0;
-            self.replace_maps(maps);
-            self.restart_steps(target);
-        }
     }
 }
 
@@ -423,7 +430,7 @@ impl<T: Real, S: Sampler<T>> Sampler<T> for Preconditioned<T, S> {
 
     fn adapt(&mut self, on: bool) {
         if let (Some(warming), false) = (&mut self.warming, on) {
-            if let Some(shadow) = warming.shadow.take().filter(|_| warming.steps > 0) {
+            if let Some(shadow) = warming.shadow.take() {
                 let longest = self.inner.step_rule().longest_step(warming.noise.variance());
                 self.inner.restart_step(0, shadow.adapted().min(longest));
             }

@@ -2,8 +2,8 @@
 
 /// Step counts at which the metric is re-estimated, from the draws since the last.
 ///
-/// Windows double in size; the last one ends `closing` steps before the warm-up, so that the step size settles on the
-/// final metric. A warm-up that is too short for a window has none.
+/// Windows double in size; the last one ends `closing` steps, at least one, before the warm-up, so that the step size settles
+/// on the final metric. A warm-up that is too short for a window has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Windows {
     ends: Vec<usize>,
@@ -20,7 +20,7 @@ const FIRST: usize = 10;
 impl Windows {
     /// For a warm-up of `steps` steps that move `chains` chains in turn.
     pub fn new(steps: usize, closing: usize, chains: usize) -> Self {
-        let last = steps.saturating_sub(closing);
+        let last = steps.saturating_sub(closing.max(1));
         let mut ends = Vec::new();
         let (mut size, mut end) = (FIRST * chains, FIRST * chains);
         while end <= last {
@@ -57,6 +57,7 @@ mod tests {
         assert_eq!(Windows::new(100, 30, 1).ends, [10, 30, 70]);
         assert_eq!(Windows::new(1000, 50, 5).ends, [50, 150, 350, 950]);
         assert_eq!(Windows::new(15, 10, 1).ends, []);
+        assert_eq!(Windows::new(70, 0, 1).ends, [10, 69]);
         assert!(Windows::new(100, 30, 1).ends_at(30) && !Windows::new(100, 30, 1).ends_at(31));
     }
 }

@@ -219,3 +219,18 @@ fn degenerate_chains_do_not_panic() {
         let _ = autocorrelation(&chains[0]);
     }
 }
+
+/// As in arviz.
+#[test]
+fn a_draw_that_is_not_a_number_makes_every_diagnostic_nan() {
+    for (chain, draw) in [(0, 7), (3, 250), (2, 499)] {
+        for value in [f64::NAN, -f64::NAN] {
+            let mut chains = chains(500, &[(0.7, 0.0); 4]);
+            chains[chain][draw] = value;
+            for of in [rank_r_hat, split_r_hat, effective_size_bulk, effective_size_tail, effective_size_mean, standard_error] {
+                let found: f64 = of(&chains);
+                assert!(found.is_nan(), "{chain}, {draw}: {found}");
+            }
+        }
+    }
+}

@@ -123,3 +123,28 @@ fn folded_draws_have_a_step_of_any_scale() {
         }
     }
 }
+
+/// A warm-up that ends with a window keeps a step that fits the noise of the minibatches.
+#[test]
+fn warm_ups_that_end_with_a_window_keep_a_step_for_the_noise() {
+    use SamplerKind::*;
+    let target = targets::LinearGaussian::synthetic(2, 10_000, 4.0, 0.5, SeedTree::new(8));
+    let start = target.posterior().mean().to_vec();
+    let options = SamplerOptions { minibatch: Some(100), ..SamplerOptions::default() };
+    for kind in [Sgld, Psgld, Sghmc, Sgnht, Hamcmc] {
+        let step_after = |steps: usize| {
+            let sampler = kind.build::<f64>(2, 1, &options, SeedTree::new(1)).unwrap();
+            let mut chain = Chain::new(target.clone(), sampler, start.clone()).unwrap();
+            chain.warm_up(1000);
+            chain.run(steps, |_| ());
+            chain.adapt(false);
+            let mut step_size = 0.0;
+            chain.run(1, |draw| step_size = draw.step.step_size);
+            step_size
+        };
+        // HAMCMC moves four chains in turn.
+        let end = if kind == Hamcmc { 120 } else { 70 };
+        let (before, with) = (step_after(end - 1), step_after(end));
+        assert!((0.5..2.0).contains(&(with / before)), "{kind}: {with} after {before}");
+    }
+}
