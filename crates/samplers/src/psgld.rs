@@ -160,7 +160,11 @@ impl<T: Real> Sampler<T> for Psgld<T> {
 
     fn forget(&mut self) {
         self.engine.forget();
-        self.blocks.iter_mut().for_each(|(_, squares)| squares.started = false);
+        for (_, squares) in &mut self.blocks {
+            // Until the next gradient a step is the shortest.
+            squares.v.fill(T::zero());
+            squares.started = false;
+        }
     }
 
     fn shape(&self) -> (usize, usize) {

@@ -227,7 +227,14 @@ fn a_draw_that_is_not_a_number_makes_every_diagnostic_nan() {
         for value in [f64::NAN, -f64::NAN] {
             let mut chains = chains(500, &[(0.7, 0.0); 4]);
             chains[chain][draw] = value;
-            for of in [rank_r_hat, split_r_hat, effective_size_bulk, effective_size_tail, effective_size_mean, standard_error] {
+            for of in [
+                rank_r_hat,
+                split_r_hat,
+                effective_size_bulk,
+                effective_size_tail,
+                effective_size_mean,
+                standard_error,
+            ] {
                 let found: f64 = of(&chains);
                 assert!(found.is_nan(), "{chain}, {draw}: {found}");
             }

@@ -148,3 +148,20 @@ fn warm_ups_that_end_with_a_window_keep_a_step_for_the_noise() {
         assert!((0.5..2.0).contains(&(with / before)), "{kind}: {with} after {before}");
     }
 }
+
+/// The step of PSGLD is that of the gradients in the coordinates of the warm-up, not in those before.
+#[test]
+fn psgld_does_not_leap_when_the_coordinates_change() {
+    const DEVIATION: f64 = 1e-8;
+    let target = from_fn(1, |theta: &[f64], gradient: &mut [f64]| {
+        gradient[0] = theta[0] / DEVIATION / DEVIATION;
+        0.5 * (theta[0] / DEVIATION).powi(2)
+    });
+    let sampler =
+        SamplerKind::Psgld.build::<f64>(1, 1, &SamplerOptions::default(), SeedTree::new(1)).unwrap();
+    let mut chain = Chain::new(target, sampler, vec![DEVIATION]).unwrap();
+    chain.warm_up(1000);
+    let mut furthest = 0.0_f64;
+    chain.run(1000, |draw| furthest = furthest.max((draw.theta[0] / DEVIATION).abs()));
+    assert!(furthest < 10.0, "{furthest} deviations away");
+}
