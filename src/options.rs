@@ -463,7 +463,7 @@ impl Options {
         Ok(settings)
     }
 
-    /// Settings of a session; residual, deviation and levels are off.
+    /// Settings of a session; it returns no residual, standard deviation of the gain, levels or speech track.
     #[must_use]
     pub fn session(&self) -> SessionSettings {
         let mut settings = SessionSettings { dither: !self.no_dither, ..SessionSettings::default() };

@@ -41,6 +41,8 @@ pub(crate) struct Request<'a> {
     pub model_gain: bool,
     /// Whether to leave the speech-presence network out.
     pub model_alone: bool,
+    /// Whether the recording is too short for a pause.
+    pub is_short: bool,
 }
 
 /// Intermediate results: every `every` Gibbs sweeps, `show` receives the number of sweeps and the result so far.
@@ -157,8 +159,9 @@ impl Separator {
         OnlineSeparation::new(&self.dictionary, &self.table, alphas, bins, frame_seconds)
     }
 
-    /// Separates one block of powers (bins x frames), a second time by the model alone where the network finds no speech.
-    /// `progress` receives the completed fraction, 0 to 1, of the first time, and 1 during the second.
+    /// Separates one block of powers (bins x frames), once more by the model alone where the network finds no speech; of a
+    /// short recording, where the small one finds none, with the larger one before.
+    /// `progress` receives the completed fraction, 0 to 1, of the first time, and 1 from then on.
     pub(crate) fn separate(
         &self,
         grid: FrameGrid,
@@ -171,16 +174,32 @@ impl Separator {
         let mut result = self.separate_once(grid, power, request, seeds, progress, snapshots)?;
         // Where the network has found a voice before, it finds it again.
         result.state.speech_found |= request.previous.is_some_and(|previous| previous.speech_found);
-        if self.networks.is_some()
-            && !result.state.speech_found
-            && doubt::is_without_speech(&result.gain, power)
-        {
+        let is_without_speech = |result: &BlockResult| {
+            !result.state.speech_found && doubt::is_without_speech(&result.gain, power)
+        };
+        let Some(networks) = self.networks.as_ref().filter(|_| is_without_speech(&result)) else {
+            return Ok(result);
+        };
+        let progress = &mut |_: f64| progress.report(1.0);
+        if request.is_short && self.settings.gain.small_network {
+            // It takes a lone voice of 0.1 s for noise; so short a recording needs no speed.
+            let larger = self.with_larger_network(networks)?;
+            result = larger.separate_once(grid, power, request, seeds, progress, None)?;
+        }
+        if is_without_speech(&result) {
             let request = Request { model_alone: true, gain_std: false, model_gain: false, ..request };
-            let progress = &mut |_: f64| progress.report(1.0);
             let alone = self.separate_once(grid, power, request, seeds, progress, None)?;
             doubt::keep_a_part(&mut result.gain, &alone.gain, power);
         }
         Ok(result)
+    }
+
+    /// This separator with the larger network in place of the small one.
+    fn with_larger_network(&self, networks: &Networks) -> Result<Self, PresenceNetError> {
+        let networks = Networks { presence: PresenceNet::built_in()?, ..networks.clone() };
+        let gain = GainSettings { small_network: false, ..self.settings.gain.clone() };
+        let settings = Settings { gain, ..self.settings.clone() };
+        Ok(Self { networks: Some(networks), settings, ..self.clone() })
     }
 
     /// Separates one block: expectation maximisation, sampling, Wiener filter.
@@ -251,7 +270,7 @@ impl Separator {
         let FrameGrid { bins, bin_hertz, frame_seconds } = grid;
         let Bands { low, occupied } = bands;
         let Settings { model, sampling, .. } = &self.settings;
-        let &Request { previous, noise_profile, gain_std, model_gain, model_alone } = request;
+        let &Request { previous, noise_profile, gain_std, model_gain, model_alone, .. } = request;
         // Factors of a narrower band do not cover the new bins.
         let factors = previous.filter(|previous| previous.occupied == occupied);
         // The small network is for speed.

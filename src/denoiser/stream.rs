@@ -330,10 +330,11 @@ impl DenoiseStream {
         let surrounded = is_short && matches!(self.separator.settings.model.noise, NoiseModel::Drifting(_));
         let mut alone = Vec::new();
         if surrounded {
-            let request = Request { noise_profile: noise_profile.as_deref(), ..Request::default() };
+            let noise_profile = noise_profile.as_deref();
+            let request = Request { noise_profile, is_short, ..Request::default() };
             let progress = &mut |_: f64| progress.report(before);
             alone = self.separator.separate(grid, &sounding.power, request, seeds, progress, None)?.gain;
-            sounding.surround(noise_profile.as_deref(), seeds.child(u64::MAX));
+            sounding.surround(noise_profile, seeds.child(u64::MAX));
         }
         let (every, show) = snapshots.map(|snapshots| (snapshots.every, snapshots.show)).unzip();
         let mut show = show.map(|show| {
@@ -352,6 +353,7 @@ impl DenoiseStream {
             noise_profile: noise_profile.as_deref(),
             gain_std: self.record.gain_std.is_some(),
             model_gain: self.record.levels.is_some(),
+            is_short: surrounded,
             ..Request::default()
         };
         let duration = done as f64 * grid.frame_seconds;

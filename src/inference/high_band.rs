@@ -49,7 +49,7 @@ impl HighBandSpectra {
     ) -> Self {
         let spacing = knot_spacing(bin_hertz);
         let grid = Continuation::new(bins, spacing);
-        let top = known - spacing.min(known) / 2;
+        let top = known - (spacing.min(known) / 2).max(1);
         let edge: Vec<f32> = below
             .chunks_exact(known)
             .map(|spectrum| spectrum[top..].iter().sum::<f32>() / (known - top) as f32)
@@ -224,6 +224,13 @@ mod tests {
                 .all(|(a, b)| (a - b).abs() < 1e-5)
         );
         assert_eq!(high_band(Some(&[0.5, 0.5, 3.0, 1.0])).knots[..4], [0.5, 0.25, 0.25, 0.25]);
+    }
+
+    /// With a window of 1 ms, bins are further apart than knots would be.
+    #[test]
+    fn wide_bins_continue_the_last_one() {
+        let wide = HighBandSpectra::new(3, 1_000.0, &[1.0, 2.0, 3.0, 6.0, 5.0, 4.0], 3, Some(&[0.5, 1.0]));
+        assert_eq!(wide.knots, [1.5, 1.5, 1.5, 4.0, 4.0, 4.0]);
     }
 
     #[test]

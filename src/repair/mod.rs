@@ -45,7 +45,7 @@ pub enum Impulses {
 /// Replaces outliers, far beyond full scale and their surroundings, as in corrupt floating-point files. Returns the samples
 /// and the number of runs of outliers. Samples are in units of full scale, finite.
 ///
-/// The result is borrowed if there are no outliers; its magnitude is at most 1e30.
+/// The magnitude of the result is at most 1e30; it is borrowed if nothing is changed.
 #[must_use]
 pub fn remove_outliers(samples: &[f32]) -> (Cow<'_, [f32]>, usize) {
     Outliers::default().remove(samples)

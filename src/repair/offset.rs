@@ -114,8 +114,11 @@ const LIVE_FADE_SECONDS: f64 = 0.1;
 const MIN_OFFSET: f32 = 1e-4;
 /// Offsets closer than this are equal.
 const SAME: f32 = 1e-6;
+/// So many zeros in a row are digital silence in real-time audio: sound with an offset crosses zero, and does not stay there.
+const SILENT_SAMPLES: usize = 8;
 
-/// The offset of a channel in real-time audio, over the last quarter of a second. Allocates nothing.
+/// The offset of a channel in real-time audio, over the last quarter of a second without digital silence, as of a muted
+/// microphone. Allocates nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveOffset {
     /// Samples of a part.
@@ -130,6 +133,8 @@ pub(crate) struct LiveOffset {
     means: [f32; LIVE_PARTS],
     /// Number of parts so far.
     parts: usize,
+    /// Zeros up to the last sample.
+    zeros: usize,
     level: f32,
     goal: f32,
 }
@@ -146,18 +151,28 @@ impl LiveOffset {
             power: 0.0,
             means: [0.0; LIVE_PARTS],
             parts: 0,
+            zeros: 0,
             level: 0.0,
             goal: 0.0,
         }
     }
 
-    /// Removes the offset from the next samples. Audio without offset stays unchanged.
+    /// Removes the offset from the next samples. Audio without offset stays unchanged, and digital silence stays silent, but for
+    /// fewer than [`SILENT_SAMPLES`] zeros at the end of a call.
     ///
     /// The first offset is not faded in. It is returned with the number of earlier samples, from which the caller has to
     /// subtract it.
     pub(crate) fn remove(&mut self, samples: &mut [f32]) -> Option<(f32, usize)> {
         let mut found = None;
         for n in 0..samples.len() {
+            self.zeros = if samples[n] == 0.0 { (self.zeros + 1).min(SILENT_SAMPLES + 1) } else { 0 };
+            if self.zeros >= SILENT_SAMPLES {
+                if self.zeros == SILENT_SAMPLES {
+                    samples[(n + 1).saturating_sub(SILENT_SAMPLES)..n].fill(0.0);
+                    self.begin_silence();
+                }
+                continue;
+            }
             self.sum += f64::from(samples[n]);
             if self.parts < FIRST_PARTS {
                 self.power += f64::from(samples[n]).powi(2);
@@ -173,6 +188,15 @@ impl LiveOffset {
             samples[n] -= self.level;
         }
         found
+    }
+
+    /// Takes the last zeros, but one, out of the present part. What came before silence is no part of the first estimate: its
+    /// parts follow each other.
+    fn begin_silence(&mut self) {
+        self.summed = self.summed.saturating_sub(SILENT_SAMPLES - 1);
+        if self.parts < FIRST_PARTS {
+            (self.sum, self.summed, self.power, self.parts) = (0.0, 0, 0.0, 0);
+        }
     }
 
     /// Re-estimates the offset at the end of a part; returns whether it is the first one.
@@ -196,7 +220,7 @@ impl LiveOffset {
 
     /// Returns to the initial state.
     pub(crate) fn reset(&mut self) {
-        (self.sum, self.summed, self.power, self.parts) = (0.0, 0, 0.0, 0);
+        (self.sum, self.summed, self.power, self.parts, self.zeros) = (0.0, 0, 0.0, 0, 0);
         (self.level, self.goal) = (0.0, 0.0);
     }
 }
@@ -212,8 +236,9 @@ mod tests {
         for hop in 0..samples.len() / 100 {
             let (before, rest) = done.split_at_mut(100 * hop);
             if let Some((level, earlier)) = offset.remove(&mut rest[..100]) {
-                assert!(start.is_none() && earlier == before.len());
-                before.iter_mut().for_each(|x| *x -= level);
+                assert!(start.is_none());
+                let kept = before.len() - earlier;
+                before[kept..].iter_mut().for_each(|x| *x -= level);
                 start = Some(level);
             }
         }
@@ -234,6 +259,24 @@ mod tests {
             // The removed offset changes slowly.
             let taken: Vec<f32> = samples.iter().zip(&done).map(|(x, y)| x - y).collect();
             assert!(taken.windows(2).all(|pair| (pair[1] - pair[0]).abs() < 1e-3), "{level}");
+        }
+    }
+
+    /// As of a microphone that starts late, and is muted.
+    #[test]
+    fn live_digital_silence_stays_and_hides_no_offset() {
+        let voice = |n: usize| 0.1 * (n as f32 * 0.06).sin() * (1.0 + (n as f32 * 0.002).sin());
+        // Silence ends within a hop, and begins there.
+        let is_silent = |n: usize| n < 8_050 || (16_050..32_020).contains(&n) || n % 4_000 < 30;
+        for level in [0.3, -0.2] {
+            let samples: Vec<f32> =
+                (0..48_000).map(|n| if is_silent(n) { 0.0 } else { level + voice(n) }).collect();
+            let (done, found) = live(&samples);
+            assert!(found.is_some_and(|found| (found - level).abs() < 0.03), "{level}: {found:?}");
+            for (n, &x) in done.iter().enumerate() {
+                let error = if is_silent(n) { x.abs() } else { (x - voice(n)).abs() };
+                assert!(error < if is_silent(n) { 1e-9 } else { 0.03 }, "{level}, {n}: {x}");
+            }
         }
     }
 

@@ -46,6 +46,9 @@ fn quantile(samples: &[f32]) -> f32 {
 /// The samples with every outlier over a level linearly interpolated, and the number of runs of outliers.
 fn interpolated(samples: &[f32], level: f32) -> (Cow<'_, [f32]>, usize) {
     let limit = (OVER_LEVEL * level).max(OVER_FULL_SCALE);
+    if samples.iter().all(|x| x.abs() <= limit.min(MAX_AMPLITUDE)) {
+        return (Cow::Borrowed(samples), 0);
+    }
     let is_outlier = |x: &f32| x.abs() > limit;
     let mut repaired: Vec<f32> = samples.to_vec();
     let (mut count, mut start) = (0, 0);
@@ -85,7 +88,7 @@ mod tests {
         assert_eq!(repaired[999], 40.0);
         // Loud samples are no outliers, and outliers alone are limited.
         let loud: Vec<f32> = sine.iter().map(|x| x * 1e18).collect();
-        assert_eq!(remove(&loud), (Cow::Borrowed(loud.as_slice()), 0));
+        assert!(matches!(remove(&loud), (Cow::Borrowed(same), 0) if same == loud));
         assert!(remove(&[3e38, 3e38]).0.iter().all(|x| *x == MAX_AMPLITUDE));
         assert!(matches!(remove(&sine).0, Cow::Borrowed(_)));
     }

@@ -70,7 +70,7 @@ pub(crate) fn pool_changed(
     );
 }
 
-/// The pool of the gain of one frame with log odds of speech, per bin; without exponent and presence.
+/// The pool of the gain of one frame with log odds of speech, per bin; without the probability of speech near it.
 pub(crate) fn pool_frame(gain: &mut [f32], log_odds: &[f32]) {
     vector::dispatch(
         #[inline(always)]

@@ -11,7 +11,8 @@ pub struct GainSettings {
     /// is not the network's, or if the noise has fixed spectra.
     pub speech_presence: bool,
     /// Whether that network is the small one, which takes about half the time: it looks at soft passages once, the other one
-    /// twice. Without effect without the network, and in live denoising.
+    /// twice, and a recording of less than 0.6 s in which the small one finds no speech is passed to it. Without effect without
+    /// the network, and in live denoising.
     pub small_network: bool,
     /// Whether, in blocks where the network is not certain of speech, learned weights change the fusion by band and pair of
     /// frames: cries, shouts and whispers are lost less often. Without effect without the network, with a stationary noise

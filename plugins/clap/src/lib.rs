@@ -174,8 +174,9 @@ impl<const WIDTH: usize> Processor<'_, WIDTH> {
         }
     }
 
-    /// Shares noise that was learned, so that it is saved.
+    /// Shares noise that was learned, so that it is saved, unless other noise was loaded since.
     fn share_noise(&mut self) {
+        self.take_noise();
         if self.unshared && !self.shared.parameters.learning() {
             let (rate, noise) = (self.running.sample_rate(), self.running.learned_noise());
             self.unshared = !self.shared.noise.try_put(rate, noise);
@@ -205,7 +206,8 @@ impl<'a, const WIDTH: usize> PluginAudioProcessor<'a, Shared, MainThread<'a>> fo
         Ok(processor)
     }
 
-    fn deactivate(self, _: &MainThread<'a>) {
+    fn deactivate(mut self, _: &MainThread<'a>) {
+        self.take_noise();
         if self.unshared {
             self.shared.noise.put(self.running.sample_rate(), self.running.learned_noise());
         }

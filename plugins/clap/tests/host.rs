@@ -11,6 +11,7 @@ use clack_extensions::state::PluginState;
 use clack_extensions::tail::{PluginTail, TailLength};
 use clack_host::events::event_types::ParamValueEvent;
 use clack_host::prelude::*;
+use clack_host::process::StoppedPluginAudioProcessor;
 use shared::{
     BYPASS, Change, FLOOR, GAIN_EXPONENT, Host, LEARN, MIX, MONO, STEREO, activate, instance, now, sound,
 };
@@ -59,6 +60,13 @@ fn state(plugin: &mut PluginInstance<Host>) -> Vec<u8> {
 fn load(plugin: &mut PluginInstance<Host>, saved: &[u8]) -> bool {
     let handle = plugin.plugin_handle();
     handle.get_extension::<PluginState>().unwrap().load(&handle, &mut &*saved).is_ok()
+}
+
+/// Passes changes of parameters to a plugin that processes nothing.
+fn flush(stopped: &mut StoppedPluginAudioProcessor<Host>, changes: &EventBuffer) {
+    let mut handle = stopped.plugin_handle();
+    let parameters = handle.get_extension::<PluginParams>().unwrap();
+    parameters.flush_active(&mut handle, &changes.as_input(), &mut OutputEvents::void());
 }
 
 #[test]
@@ -288,6 +296,26 @@ fn learned_noise_is_saved_with_the_project() {
     plugin.deactivate(processor.stop_processing());
 }
 
+/// A stopped transport passes no sound to a project that is opened while noise is being learned.
+#[test]
+fn loaded_noise_outlasts_what_was_being_learned() {
+    let noise = [sound(4_000, 9)];
+    let mut plugin = instance(&ENTRY, MONO);
+    let of_project =
+        format!("{}noise_rate 16000\nnoise 2e0\n", String::from_utf8(state(&mut plugin)).unwrap());
+    for flushed in [true, false] {
+        let mut processor = activate(&mut plugin, 16_000.0).unwrap();
+        shared::process(&mut processor, &noise, &[160], &[now(LEARN, 1.0)], |_| ());
+        assert!(load(&mut plugin, of_project.as_bytes()));
+        let mut stopped = processor.stop_processing();
+        if flushed {
+            flush(&mut stopped, &EventBuffer::new());
+        }
+        plugin.deactivate(stopped);
+        assert_eq!(String::from_utf8(state(&mut plugin)).unwrap(), of_project, "{flushed}");
+    }
+}
+
 /// The bins at the highest sample rate are as many as a state may have.
 #[test]
 fn noise_is_learned_through_a_loaded_state_and_saved_where_learning_ends_in_a_stopped_transport() {
@@ -303,9 +331,7 @@ fn noise_is_learned_through_a_loaded_state_and_saved_where_learning_ends_in_a_st
         let mut stopped = processor.stop_processing();
         let mut end = EventBuffer::with_capacity(1);
         end.push(&ParamValueEvent::new(0, ClapId::new(LEARN), Pckn::match_all(), 0.0));
-        let mut handle = stopped.plugin_handle();
-        let parameters = handle.get_extension::<PluginParams>().unwrap();
-        parameters.flush_active(&mut handle, &end.as_input(), &mut OutputEvents::void());
+        flush(&mut stopped, &end);
         let saved = String::from_utf8(state(&mut plugin)).unwrap();
         assert_eq!(saved.lines().filter(|line| line.starts_with("noise ")).count(), bins, "{rate} Hz");
         assert!(load(&mut plugin, saved.as_bytes()));
