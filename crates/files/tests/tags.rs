@@ -74,6 +74,8 @@ fn texts_of_wav_are_utf_8_or_latin_1() {
         ("Übung „x“\0".as_bytes(), "Übung „x“"),
         (b"\xdcbung \x84x\x93\0", "Übung „x“"),
         (b"\xe9t\xe9", "été"),
+        // What was left in memory.
+        (b"\xc3\x9cbung\0\xff\0rest", "Übung"),
     ] {
         let file = riff(&[format(2), list(title), chunk(b"data", &[1; 60])]);
         for (_, _, tags) in all(&file) {
