@@ -55,7 +55,11 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let Arguments { takes, output, force } = arguments;
     let mut claims = Claims::default();
-    takes.iter().for_each(|path| claims.read(path));
+    let mut repeated = None;
+    for take in takes {
+        repeated = repeated.or(claims.registered(take).map(|first| (take, first.to_owned())));
+        claims.read(take);
+    }
     claims.write(output)?;
     // One that is missing is reported on opening it.
     if let Some(take) = takes.iter().find(|path| is_standard(path) || path.exists() && !path.is_file()) {
@@ -67,6 +71,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     }
     check_output(output)?;
     check_absent(output, *force, "")?;
+    if let Some((take, first)) = repeated {
+        let also = if *take == first { String::new() } else { format!(", as {}", first.display()) };
+        return Err(usage(format!("{} is given twice{also}: expected different takes", take.display())));
+    }
     let sources = takes.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
     let channels: usize = sources.iter().map(|source| source.reader().channels()).sum();
     if channels > MAX_CHANNELS {

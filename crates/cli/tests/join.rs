@@ -141,6 +141,30 @@ fn what_cannot_be_joined_is_told() {
 }
 
 #[test]
+fn takes_that_are_one_file_are_refused() {
+    let folder = Folder::new();
+    let first = written(&folder, "first.wav", RATE, &take(3.0, 12.0, 0.0, 1));
+    let other = written(&folder, "other.wav", RATE, &take(3.5, 12.0, 0.0, 2));
+    let output = folder.join("joined.wav");
+    let refused = |takes: &[&Path], words: &str| {
+        let found = join(takes, &output).code(2).get_output().stderr.clone();
+        let said = String::from_utf8(found).unwrap();
+        assert!(said.contains(words) && said.lines().count() == 1, "{words}: {said}");
+        assert!(!output.exists());
+    };
+    refused(&[&first, &other, &first], "first.wav is given twice: expected different takes");
+    refused(&[&first, &folder.join("./first.wav")], "first.wav is given twice");
+    #[cfg(unix)]
+    {
+        let [link, hard] = ["link.wav", "hard.wav"].map(|name| folder.join(name));
+        std::os::unix::fs::symlink("first.wav", &link).unwrap();
+        std::fs::hard_link(&first, &hard).unwrap();
+        refused(&[&other, &first, &link], "link.wav is given twice, as ");
+        refused(&[&first, &hard], "hard.wav is given twice, as ");
+    }
+}
+
+#[test]
 fn what_cannot_be_written_is_refused_before_takes_are_read() {
     let folder = Folder::new();
     let first = written(&folder, "first.wav", RATE, &take(3.0, 12.0, 0.0, 1));
