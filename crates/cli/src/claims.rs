@@ -65,6 +65,11 @@ impl Claims {
         }
     }
 
+    /// The name under which an input is registered.
+    pub fn registered(&self, path: &Path) -> Option<&Path> {
+        self.read.get(&Identity::of(path)?).map(PathBuf::as_path)
+    }
+
     /// Registers an output, standard output if it is `-` or one of its files; all inputs must be registered before.
     ///
     /// Fails if the file is an input or an output already.

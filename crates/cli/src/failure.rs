@@ -50,10 +50,10 @@ pub fn usage(what: impl Into<String>) -> anyhow::Error {
     Failure::Usage(what.into()).into()
 }
 
-/// The chain of an error in one line.
+/// The chain of an error in one line, but for what is in names: [`say`](super::terminal::say) escapes that.
 pub fn one_line(error: &anyhow::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
-    for cause in error.chain().map(|cause| cause.to_string().replace('\n', " ")) {
+    for cause in error.chain().map(ToString::to_string) {
         // Some errors include their source.
         if parts.last().is_none_or(|last| !last.contains(&cause)) {
             parts.push(cause);

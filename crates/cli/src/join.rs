@@ -7,6 +7,7 @@ use super::common::Common;
 use super::failure::{Failure, usage};
 use super::processing::is_written;
 use super::progress::Progress;
+use super::record::Snapshot;
 use super::recording::Source;
 use super::resampler::Resampler;
 use super::streams::{begin, check_output, is_device, is_standard, name};
@@ -55,7 +56,11 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let Arguments { takes, output, force } = arguments;
     let mut claims = Claims::default();
-    takes.iter().for_each(|path| claims.read(path));
+    let mut repeated = None;
+    for take in takes {
+        repeated = repeated.or(claims.registered(take).map(|first| (take, first.to_owned())));
+        claims.read(take);
+    }
     claims.write(output)?;
     // One that is missing is reported on opening it.
     if let Some(take) = takes.iter().find(|path| is_standard(path) || path.exists() && !path.is_file()) {
@@ -67,6 +72,11 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     }
     check_output(output)?;
     check_absent(output, *force, "")?;
+    if let Some((take, first)) = repeated {
+        let also = if *take == first { String::new() } else { format!(", as {}", first.display()) };
+        return Err(usage(format!("{} is given twice{also}: expected different takes", take.display())));
+    }
+    let originals: Vec<Snapshot> = takes.iter().map(|path| Snapshot::of(path)).collect();
     let sources = takes.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
     let channels: usize = sources.iter().map(|source| source.reader().channels()).sum();
     if channels > MAX_CHANNELS {
@@ -83,7 +93,12 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     };
     // Half of the work is to find the clocks.
     let plan = Plan::new(takes, sources, &|done| proceed(0.5 * done as f64 / length))?;
-    plan.write(takes, channels, (output, *force), &|done| proceed(0.5 + 0.5 * done as f64 / length))?;
+    let check = || originals.iter().try_for_each(Snapshot::check);
+    check()?;
+    let joined =
+        plan.write(takes, channels, (output, *force), &|done| proceed(0.5 + 0.5 * done as f64 / length))?;
+    check()?;
+    joined.finish()?;
     drop(progress);
     if !common.quiet {
         for (path, clock) in takes[1..].iter().zip(&plan.clocks) {
@@ -166,6 +181,12 @@ impl Plan {
             .iter()
             .zip(&others)
             .for_each(|(path, take)| warn_of_losses(path, &take.source, take.length));
+        let shortest = (0..takes.len()).min_by_key(|&take| lengths[take]).unwrap_or(0);
+        let too_short = || {
+            anyhow!("less than 1 s of it was found in all takes: expected takes that share 1 s or more")
+                .context(Failure::Unusable(takes[shortest].clone()))
+        };
+        ensure!(lengths[shortest] >= u64::from(rate), too_short());
         let found = meters.into_iter().zip(&takes[1..]).map(|(meter, path)| {
             meter.finish().ok_or_else(|| {
                 let first = takes[0].display();
@@ -180,23 +201,19 @@ impl Plan {
             start = start.max(clock.to_reference(0.0).ceil() as u64);
             end = end.min(clock.to_reference(length as f64) as u64);
         }
-        let shortest = (0..takes.len()).min_by_key(|&take| lengths[take]).unwrap_or(0);
-        ensure!(
-            start + u64::from(rate) <= end,
-            anyhow!("less than 1 s of it was found in all takes: expected takes that share 1 s or more")
-                .context(Failure::Unusable(takes[shortest].clone()))
-        );
+        ensure!(start + u64::from(rate) <= end, too_short());
         Ok(Self { clocks, start, end })
     }
 
-    /// Writes what all takes have, over a file if `replace`. `proceed` receives the samples of the first that are done.
+    /// Writes what all takes have, over a file if `replace`, but for its end. `proceed` receives the samples of the first that
+    /// are done.
     fn write(
         &self,
         takes: &[PathBuf],
         channels: usize,
         (output, replace): (&Path, bool),
         proceed: &dyn Fn(u64) -> Result<(), Cancelled>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Writer> {
         let mut first = open(&takes[0])?;
         let rate = first.reader().sample_rate();
         let others = takes[1..].iter().zip(&self.clocks);
@@ -211,7 +228,7 @@ impl Plan {
         let mut writer = Writer::to_file(output, spec, &Metadata::default(), file)?;
         let block = |left: u64| left.min(BLOCK as u64) as usize;
         let mut done = 0;
-        // A file that has become shorter since ends early.
+        // A take that has become shorter since ends early, and is refused.
         let mut next = |left: u64| first.read_block(block(left)).map(|found| (found[0].len(), found));
         while done < self.start {
             let (count, _) = next(self.start - done)?;
@@ -234,8 +251,7 @@ impl Plan {
             done += count as u64;
             proceed(done)?;
         }
-        writer.finish()?;
-        Ok(())
+        Ok(writer)
     }
 }
 

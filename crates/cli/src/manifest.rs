@@ -145,6 +145,7 @@ impl Manifest {
     /// Determines the kind, and gathers the recordings.
     fn listed(&mut self) -> anyhow::Result<Vec<Listed>> {
         if !self.text.trim_start().starts_with('{') {
+            ensure!(!self.text.contains('\0'), "zero bytes in the list: expected one name per line");
             let named = |path: PathBuf| Listed { input: self.resolve(&path), name: plain(&path) };
             return Ok(names::paths(&self.text).into_iter().map(named).collect());
         }

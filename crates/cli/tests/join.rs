@@ -110,6 +110,47 @@ fn takes_of_a_few_seconds_are_joined() {
 }
 
 #[test]
+fn short_takes_are_said_to_be_short() {
+    let folder = Folder::new();
+    let first = written(&folder, "first.wav", RATE, &take(3.0, 12.0, 0.0, 1));
+    let short = written(&folder, "short.wav", RATE, &take(3.0, 0.3, 0.0, 2));
+    let found = join(&[&first, &short], &folder.join("joined.wav")).code(3).get_output().stderr.clone();
+    let said = String::from_utf8(found).unwrap();
+    assert!(said.contains("short.wav: less than 1 s of it was found in all takes"), "{said}");
+}
+
+/// A recorder may still be writing it.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_take_that_changes_while_it_is_read_is_refused() {
+    let folder = Folder::new();
+    let of_seconds = |name, seconds| {
+        written(&folder, name, RATE, &shared::hiss(seconds * RATE as usize).collect::<Vec<_>>())
+    };
+    let [first, second, longer] =
+        [("first.wav", 90), ("second.wav", 90), ("longer.wav", 91)].map(|(name, n)| of_seconds(name, n));
+    let mut command = shared::program();
+    command.args([Path::new("join"), &first, &second, Path::new("-o"), Path::new("joined.wav")]);
+    let child = command.current_dir(folder.0.path()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    // Once it has the takes open.
+    let files = format!("/proc/{}/fd", child.id());
+    let is_open = |path: &Path| {
+        let files = std::fs::read_dir(&files).into_iter().flatten().flatten();
+        files.filter_map(|file| std::fs::read_link(file.path()).ok()).any(|file| file == path)
+    };
+    let began = std::time::Instant::now();
+    while !is_open(&second) {
+        assert!(began.elapsed().as_secs() < 60);
+    }
+    std::fs::rename(&longer, &second).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("second.wav: it changed while it was read"), "{said}");
+    assert_eq!(folder.names(), ["first.wav", "second.wav"]);
+}
+
+#[test]
 fn what_cannot_be_joined_is_told() {
     let folder = Folder::new();
     let first = written(&folder, "first.wav", RATE, &take(3.0, 12.0, 0.0, 1));
@@ -138,6 +179,30 @@ fn what_cannot_be_joined_is_told() {
     join(&[&first, &first], &output).code(4);
     assert_eq!(std::fs::read(&output).unwrap(), b"mine");
     join(&[&first, &output], &output).code(4);
+}
+
+#[test]
+fn takes_that_are_one_file_are_refused() {
+    let folder = Folder::new();
+    let first = written(&folder, "first.wav", RATE, &take(3.0, 12.0, 0.0, 1));
+    let other = written(&folder, "other.wav", RATE, &take(3.5, 12.0, 0.0, 2));
+    let output = folder.join("joined.wav");
+    let refused = |takes: &[&Path], words: &str| {
+        let found = join(takes, &output).code(2).get_output().stderr.clone();
+        let said = String::from_utf8(found).unwrap();
+        assert!(said.contains(words) && said.lines().count() == 1, "{words}: {said}");
+        assert!(!output.exists());
+    };
+    refused(&[&first, &other, &first], "first.wav is given twice: expected different takes");
+    refused(&[&first, &folder.join("./first.wav")], "first.wav is given twice");
+    #[cfg(unix)]
+    {
+        let [link, hard] = ["link.wav", "hard.wav"].map(|name| folder.join(name));
+        std::os::unix::fs::symlink("first.wav", &link).unwrap();
+        std::fs::hard_link(&first, &hard).unwrap();
+        refused(&[&other, &first, &link], "link.wav is given twice, as ");
+        refused(&[&first, &hard], "hard.wav is given twice, as ");
+    }
 }
 
 #[test]

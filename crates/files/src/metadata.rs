@@ -80,8 +80,9 @@ impl Metadata {
         self.tags.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Adds a tag; one that Vorbis comments cannot hold is left out.
+    /// Adds a tag; one that Vorbis comments cannot hold is left out, and so is what stands behind a zero in a value.
     pub fn push_tag(&mut self, name: &str, value: &str) {
+        let value = value.split('\0').next().unwrap_or_default();
         let is_name =
             !name.is_empty() && name.bytes().all(|byte| (0x20..=0x7d).contains(&byte) && byte != b'=');
         if is_name && self.take(name.len() + value.len()) {
@@ -142,7 +143,7 @@ impl Metadata {
         if &name == b"LIST" && bytes.starts_with(b"INFO") {
             for (chunk, text) in texts(&bytes[4..]) {
                 if let Some((name, _)) = INFORMATION.iter().find(|(_, known)| **known == chunk) {
-                    self.push_tag(name, text.trim_end_matches('\0'));
+                    self.push_tag(name, &text);
                 }
             }
         }
@@ -269,8 +270,7 @@ impl Metadata {
         });
         for (name, body) in self.chunks.iter().map(|(name, body)| (*name, &body[..])).chain(kept) {
             if &name == b"LIST" && body.starts_with(b"INFO") {
-                let values = texts(&body[4..]).map(|(_, text)| text.trim_end_matches('\0').to_owned());
-                listed.get_or_insert_default().extend(values);
+                listed.get_or_insert_default().extend(texts(&body[4..]).map(|(_, text)| text));
             }
             has_id3 |= name.eq_ignore_ascii_case(b"id3 ");
             add(&name, body);
@@ -410,9 +410,10 @@ impl<'a> Iterator for RiffChunks<'a> {
     }
 }
 
-/// The texts of an `INFO` list, with the zeros behind them.
+/// The texts of an `INFO` list. A zero ends them; behind it, some programs leave what they had in memory.
 fn texts(list: &[u8]) -> impl Iterator<Item = ([u8; 4], String)> {
-    RiffChunks(list).map(|(name, text)| (name, text::decoded(text)))
+    let text = |text: &[u8]| text::decoded(text.split(|byte| *byte == 0).next().unwrap_or_default());
+    RiffChunks(list).map(move |(name, bytes)| (name, text(bytes)))
 }
 
 /// Complete comments of a block.

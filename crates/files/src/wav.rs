@@ -13,7 +13,7 @@ use super::source::{self, array_at};
 use super::spec::OutputSpec;
 use alphamf_signal::{SampleFormat, check_channels, check_sample_rate};
 use behind::is_name;
-pub(super) use behind::{Next, Rest, look_behind};
+pub(super) use behind::{Behind, Next, Rest, look_behind};
 use std::io::{self, Read, Seek, SeekFrom};
 
 const PCM: u16 = 0x0001;
@@ -84,6 +84,15 @@ pub(super) fn is_au(start: &[u8]) -> bool {
 
 /// Reads a header, up to the first byte of the samples.
 pub(super) fn read_header(bytes: &mut impl Read) -> Result<WavHeader, ReadError> {
+    read_chunks(bytes, false)
+}
+
+/// Reads a header around samples that another decoder reads, for its metadata: whatever they are, they stand for bytes.
+pub(super) fn read_header_of_bytes(bytes: &mut impl Read) -> Result<WavHeader, ReadError> {
+    read_chunks(bytes, true)
+}
+
+fn read_chunks(bytes: &mut impl Read, of_bytes: bool) -> Result<WavHeader, ReadError> {
     let riff: [u8; 12] = array(bytes)?;
     if !is_wav(&riff) {
         return Err(not_audio("no RIFF WAVE header"));
@@ -104,6 +113,7 @@ pub(super) fn read_header(bytes: &mut impl Read) -> Result<WavHeader, ReadError>
                 let sizes: [u8; 16] = array(&mut body)?;
                 data_length_64 = Some(u64_at(&sizes, 8));
             }
+            b"fmt " if of_bytes => format = Some(Format::BYTES),
             b"fmt " => format = Some(read_format(length.into(), &mut body, big_endian)?),
             b"data" => {
                 let format = format.ok_or_else(|| not_audio("its data come before their format"))?;
@@ -245,6 +255,13 @@ struct Format {
 }
 
 impl Format {
+    const BYTES: Self = Self {
+        sample_rate: 8_000,
+        channels: 1,
+        encoding: Encoding { kind: Kind::Unsigned8, big_endian: false },
+        channel_mask: None,
+    };
+
     fn header(self, length: Option<u64>, metadata: Metadata, rest: Option<Rest>) -> WavHeader {
         let Self { sample_rate, channels, encoding, channel_mask } = self;
         WavHeader {

@@ -74,11 +74,43 @@ fn texts_of_wav_are_utf_8_or_latin_1() {
         ("Übung „x“\0".as_bytes(), "Übung „x“"),
         (b"\xdcbung \x84x\x93\0", "Übung „x“"),
         (b"\xe9t\xe9", "été"),
+        // What was left in memory.
+        (b"\xc3\x9cbung\0\xff\0rest", "Übung"),
     ] {
         let file = riff(&[format(2), list(title), chunk(b"data", &[1; 60])]);
         for (_, _, tags) in all(&file) {
             assert_eq!(tags, owned(&[("TITLE", expected)]));
         }
+    }
+}
+
+/// Two blocks of IMA ADPCM, of 8 bytes and 9 samples each, one channel at 8 kHz.
+fn adpcm() -> [Vec<u8>; 3] {
+    let format = b"\x11\0\x01\0\x40\x1f\0\0\xa0\x0f\0\0\x08\0\x04\0\x02\0\x09\0";
+    let block = [0x10, 0, 0, 0, 1, 2, 3, 4];
+    [chunk(b"fmt ", format), chunk(b"fact", &18_u32.to_le_bytes()), chunk(b"data", &block.repeat(2))]
+}
+
+#[test]
+fn tags_of_adpcm_are_those_of_any_wav_file() {
+    for (title, expected) in [("Übung „x“\0".as_bytes(), "Übung „x“"), (b"\xdcbung \x84x\x93\0", "Übung „x“")]
+    {
+        for is_behind in [false, true] {
+            let [format, fact, data] = adpcm();
+            let (before, behind) =
+                if is_behind { (Vec::new(), list(title)) } else { (list(title), Vec::new()) };
+            let file = riff(&[format, fact, before, data, behind]);
+            for (number, (samples, losses, tags)) in all(&file).into_iter().enumerate() {
+                assert!(samples.len() == 18 && !losses.any(), "{} samples, {losses}", samples.len());
+                // Those behind the samples of a stream come too late.
+                let expected = if is_behind && number == 1 { vec![] } else { owned(&[("TITLE", expected)]) };
+                assert_eq!(tags, expected);
+            }
+        }
+    }
+    let tag = b"ID3\x04\0\0\0\0\0\x14TIT2\0\0\0\x0a\0\0\0\xdcbung....";
+    for (samples, _, tags) in all(&[&tag[..], &riff(&adpcm())].concat()) {
+        assert_eq!((samples.len(), tags), (18, owned(&[("TITLE", "Übung....")])));
     }
 }
 

@@ -160,7 +160,7 @@ impl Ffmpeg {
         } else if !is_ogg(output) {
             command.args(["-map_metadata:s:a:0", &format!("1:s:{audio}")]);
         }
-        name_chunks(command, metadata, |chunk| has_tag(&tags, chunk));
+        correct_tags(command, metadata, Some(&tags));
         let left_out = not_kept(&input, kind);
         Ok((original, left_out))
     }
@@ -186,7 +186,7 @@ impl Ffmpeg {
         let (handed, mut left_out) = match original.transpose()? {
             Some((original, left_out)) => (Some(original), left_out),
             None => {
-                name_chunks(&mut command, metadata, |_| true);
+                correct_tags(&mut command, metadata, None);
                 (None, Vec::from_iter(kind.has_video().then(|| NO_VIDEO.to_owned())))
             }
         };
@@ -216,12 +216,18 @@ const UNNAMED_CHUNKS: [(&str, &str, &str); 2] =
     [("ISBJ", "DESCRIPTION", "description"), ("IMUS", "COMPOSER", "composer")];
 
 /// Leaves out the tags that ffmpeg makes of [`UNNAMED_CHUNKS`] of its inputs, and adds those in `metadata` that come under
-/// no other name.
-fn name_chunks(command: &mut Command, metadata: &Metadata, is_unnamed: impl Fn(&str) -> bool) {
+/// no other name, or whose texts ffmpeg takes for UTF-8 though they are not. `original` are the tags that ffmpeg finds in a
+/// file, if there is one.
+fn correct_tags(command: &mut Command, metadata: &Metadata, original: Option<&str>) {
+    if original.is_none_or(|tags| tags.contains(char::REPLACEMENT_CHARACTER)) {
+        for (name, value) in metadata.tags().filter(|(_, value)| !value.is_ascii()) {
+            command.arg("-metadata").arg(format!("{}={value}", name.to_lowercase()));
+        }
+    }
     for (chunk, name, own) in UNNAMED_CHUNKS {
         command.arg("-metadata").arg(format!("{chunk}="));
         let value = metadata.tags().find(|(found, _)| *found == name).map(|(_, value)| value);
-        if let Some(value) = value.filter(|_| is_unnamed(chunk)) {
+        if let Some(value) = value.filter(|_| original.is_none_or(|tags| has_tag(tags, chunk))) {
             command.arg("-metadata").arg(format!("{own}={value}"));
         }
     }

@@ -63,7 +63,7 @@ fn names_are_looked_up_beside_the_manifest() {
 #[test]
 fn invalid_entries_are_refused_with_their_line() {
     let deep = format!("{{\"audio_filepath\":{}", "[".repeat(10_000));
-    let cases: [(&str, &str); 12] = [
+    let cases: [(&str, &str); 13] = [
         ("{\"audio_filepath\":\"a\"}\nb.wav", "line 2: not JSON"),
         ("{\"audio_filepath\":\"a\"}\n{\"audio_filepath\":", "line 2: not JSON"),
         ("{\"audio_filepath\":3}", "line 1: `audio_filepath` is 3"),
@@ -82,6 +82,8 @@ fn invalid_entries_are_refused_with_their_line() {
             "line 2: NeMo and lhotse",
         ),
         (&deep, "line 1: not JSON"),
+        // Of `find -print0`.
+        ("a.wav\0b.wav\0", "expected one name per line"),
     ];
     for (text, expected) in cases {
         let error = format!("{:#}", read(text).unwrap_err());

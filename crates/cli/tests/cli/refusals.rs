@@ -42,6 +42,18 @@ fn invalid_inputs_are_named_and_leave_no_output() {
 }
 
 #[test]
+#[cfg(unix)]
+fn line_breaks_in_names_are_shown() {
+    let folder = Folder::new();
+    let [input, other] = ["a\nb.wav", "c\nd.wav"].map(|name| folder.join(name));
+    fails(&[&input, &folder.join("out.wav")], &[], INPUT, &["a\\nb.wav: no such file"]);
+    let mut command = denoise([&input, &other, Path::new("-o"), &folder.join("out")]);
+    let assert = command.assert().code(INPUT);
+    let message = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    assert!(message.contains("  failed: no such file\n"), "the name has a column of its own: {message}");
+}
+
+#[test]
 fn invalid_outputs_are_named_and_nothing_is_overwritten() {
     let folder = Folder::new();
     let input = folder.join("in.wav");

@@ -92,6 +92,36 @@ fn names_of_wav_chunks_are_no_tags() {
     }
 }
 
+/// ffmpeg takes the texts of WAV files for UTF-8, and a zero ends the argument of a program.
+#[test]
+fn texts_of_wav_files_reach_ffmpeg_in_utf_8() {
+    let folder = TempDir::new().unwrap();
+    let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=0.3:amplitude=0.1:seed=1"];
+    let said =
+        ["-metadata", "title=0bung #", "-metadata", "artist=A name", "-c:a", "adpcm_ima_wav", "in.wav"];
+    if !ffmpeg(folder.path(), &[&sound[..], &said].concat()) {
+        return;
+    }
+    let path = folder.path().join("in.wav");
+    let bytes = fs::read(&path).unwrap();
+    let text = bytes.windows(7).position(|text| text == b"0bung #").unwrap();
+    let [mut latin, mut zero] = [bytes.clone(), bytes];
+    latin[text] = 0xdc;
+    // Behind it is what was left in memory, which is in neither encoding.
+    (zero[text + 5], zero[text + 6]) = (0, 0xff);
+    for (bytes, expected) in [(latin, "title=übung #\n"), (zero, "title=0bung\n")] {
+        fs::write(&path, &bytes).unwrap();
+        for input in ["in.wav", "-"] {
+            for output in ["out.mp3", "out.opus"] {
+                denoise(&folder, &[input, output, "--force"]).write_stdin(bytes.clone()).assert().success();
+                let tags = tags(folder.path(), output);
+                assert!(tags.contains(expected), "{input} to {output}: {tags}");
+                assert!(tags.contains("artist=a name"), "{input} to {output}: {tags}");
+            }
+        }
+    }
+}
+
 #[test]
 fn tracks_covers_and_channels_are_kept_or_reported() {
     let folder = TempDir::new().unwrap();

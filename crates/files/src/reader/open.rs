@@ -63,13 +63,10 @@ impl Reader {
         tag: Option<Vec<u8>>,
         length: u64,
     ) -> Result<Self, ReadError> {
+        let start = bytes.stream_position().map_err(ReadError::Io)?;
         match read_header(kind, &mut bytes) {
-            Ok(mut header) => {
-                if let Some(tag) = tag {
-                    header.metadata.push_id3(tag);
-                }
-                wav::believe_length(&mut bytes, &mut header).map_err(ReadError::Io)?;
-                let behind = wav::look_behind(&mut bytes, &header)?;
+            Ok(header) => {
+                let (header, behind) = look_around(&mut bytes, header, tag)?;
                 let mut this = Self::from_wav(name, &header, behind.length, Box::new(bytes));
                 this.metadata = behind.metadata;
                 if let Decoder::Pcm(decoder) = &mut this.decoder {
@@ -79,9 +76,16 @@ impl Reader {
             }
             // ADPCM, for example.
             Err(ReadError::Unsupported(reason)) if kind == FileKind::Wav => {
-                let source = Patched::new(bytes.into_inner(), 0, OPEN_RIFF).map_err(ReadError::Io)?;
-                Self::from_compressed(name, || CompressedDecoder::open(Box::new(source), length))
-                    .map_err(|error| refused(reason, error))
+                bytes.seek(SeekFrom::Start(start)).map_err(ReadError::Io)?;
+                // Errors are left to the decoder, which meets them again.
+                let header = wav::read_header_of_bytes(&mut bytes);
+                let around = header.and_then(|header| look_around(&mut bytes, header, tag));
+                let source = Patched::new(bytes.into_inner(), start, OPEN_RIFF).map_err(ReadError::Io)?;
+                let mut this =
+                    Self::from_compressed(name, || CompressedDecoder::open(Box::new(source), length))
+                        .map_err(|error| refused(reason, error))?;
+                this.metadata = around.map(|(_, behind)| behind.metadata).unwrap_or_default();
+                Ok(this)
             }
             Err(error) => Err(error),
         }
@@ -147,12 +151,18 @@ impl Reader {
                 Ok(Self::from_wav(name, &header, None, Box::new(bytes.source)))
             }
             Err(ReadError::Unsupported(reason)) if kind == FileKind::Wav => {
+                let mut bytes = Recorded::new(bytes.again());
+                let header = wav::read_header_of_bytes(&mut bytes);
+                let mut metadata = header.map(|header| header.metadata).unwrap_or_default();
+                tag.into_iter().for_each(|tag| metadata.push_id3(tag));
                 let mut again = bytes.again();
                 io::copy(&mut again.by_ref().take(OPEN_RIFF.len() as u64), &mut io::sink())
                     .map_err(ReadError::Io)?;
                 let again = Box::new(Cursor::new(OPEN_RIFF).chain(again));
-                Self::from_compressed(name, || CompressedDecoder::open_stream(again))
-                    .map_err(|error| refused(reason, error))
+                let mut this = Self::from_compressed(name, || CompressedDecoder::open_stream(again))
+                    .map_err(|error| refused(reason, error))?;
+                this.metadata = metadata;
+                Ok(this)
             }
             Err(error) => Err(error),
         }
@@ -191,6 +201,18 @@ impl Reader {
         (this.channel_mask, this.metadata) = (channel_mask, metadata);
         Ok(this)
     }
+}
+
+/// A header with the ID3 tag before it and a length that can be believed, and what is behind the samples, at which the file stands.
+fn look_around(
+    bytes: &mut (impl Read + Seek),
+    mut header: wav::WavHeader,
+    tag: Option<Vec<u8>>,
+) -> Result<(wav::WavHeader, wav::Behind), ReadError> {
+    tag.into_iter().for_each(|tag| header.metadata.push_id3(tag));
+    wav::believe_length(bytes, &mut header).map_err(ReadError::Io)?;
+    let behind = wav::look_behind(bytes, &header)?;
+    Ok((header, behind))
 }
 
 /// Whether these are the first bytes of a format that is read without the ID3 tag before it.
