@@ -51,7 +51,12 @@ pub fn printable(text: &str) -> String {
 
 /// A number of files, in words.
 pub fn files(count: usize) -> String {
-    if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
+    counted(count as u64, "file")
+}
+
+/// A number of things, whose plural ends in `s`.
+pub fn counted(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Prints a line on standard error.
@@ -75,7 +80,12 @@ pub fn write_error(text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::printable;
+    use super::{counted, printable};
+
+    #[test]
+    fn one_thing_is_not_several() {
+        assert_eq!([0, 1, 2].map(|count| counted(count, "click")), ["0 clicks", "1 click", "2 clicks"]);
+    }
 
     #[test]
     fn terminals_are_not_controlled_by_names() {

@@ -49,15 +49,15 @@ impl AddAssign for Losses {
 impl std::fmt::Display for Losses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let counts = [
-            (self.damaged_packets, "damaged or missing packets"),
-            (self.silent_samples, "samples replaced with silence"),
-            (self.missing_samples, "samples missing at the end"),
-            (self.not_finite, "non-finite samples, now zero"),
+            (self.damaged_packets, "damaged or missing packet", ""),
+            (self.silent_samples, "sample", " replaced with silence"),
+            (self.missing_samples, "sample", " missing at the end"),
+            (self.not_finite, "non-finite sample", ", now zero"),
         ];
         let mut parts: Vec<String> = counts
             .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}"))
+            .filter(|(count, ..)| *count > 0)
+            .map(|(count, what, rest)| format!("{count} {what}{}{rest}", if *count == 1 { "" } else { "s" }))
             .collect();
         let facts = [
             (self.ends_early, "the file ends early"),

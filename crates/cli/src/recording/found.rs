@@ -1,5 +1,6 @@
 //! What is reported of a denoised recording.
 
+use crate::terminal;
 use alphamf::denoiser::{MicrophoneFault, Statistics};
 use alphamf_files::Losses;
 use serde::{Serialize, Serializer};
@@ -93,15 +94,15 @@ impl Found {
         let no_speech = no_speech.then_some("no speech found (if there is a voice, try --no-neural)");
         let losses = self.losses.any().then(|| self.losses.to_string());
         [
-            (self.statistics.clipped_input_samples, "clipped input samples (not restored)"),
-            (self.clipped_samples, "samples clipped in the output"),
-            (self.statistics.clicks as u64, "clicks repaired"),
-            (self.statistics.heavy_tailed_blocks as u64, "blocks with heavy-tailed noise"),
-            (self.statistics.divergences as u64, "divergent sampler proposals rejected"),
+            (self.statistics.clipped_input_samples, "clipped input sample", " (not restored)"),
+            (self.clipped_samples, "sample", " clipped in the output"),
+            (self.statistics.clicks as u64, "click", " repaired"),
+            (self.statistics.heavy_tailed_blocks as u64, "block", " with heavy-tailed noise"),
+            (self.statistics.divergences as u64, "divergent sampler proposal", " rejected"),
         ]
         .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, thing, rest)| terminal::counted(count, thing) + rest)
         .chain(losses)
         .chain(no_speech.map(str::to_owned))
         .chain(self.statistics.microphone_faults.iter().map(|fault| match fault {

@@ -55,7 +55,7 @@ fn losses_are_reported_by_training_and_evaluation() {
         let assert = denoise(arguments).args(options).assert().code(code);
         String::from_utf8(assert.get_output().stderr.clone()).unwrap()
     };
-    let words = "a.flac: 1 damaged or missing packets, 4096 samples replaced with silence";
+    let words = "a.flac: 1 damaged or missing packet, 4096 samples replaced with silence";
 
     let train = [path("train"), &noisy, path("-o"), &model];
     let small = ["--rank", "2", "--iterations", "2"];
