@@ -159,17 +159,34 @@ fn programs_use_it() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && said.contains(complaint), "{options}: {}: {said}", output.status);
     }
+}
 
-    let misuse = compile("cc", &Path::new(ROOT).join("tests/misuse.c"), "misuse", &["-std=c99"]);
-    let output = run([&misuse], &[]);
+/// Runs a program of the tests by itself and under valgrind.
+fn misuse_does_no_harm(source: &str) {
+    if !is_there("cc") {
+        return;
+    }
+    let source = Path::new(ROOT).join("tests").join(source);
+    let program = compile("cc", &source, source.file_stem().unwrap().to_str().unwrap(), &["-std=c99"]);
+    let output = run([&program], &[]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 
     if is_there("valgrind") {
         let strict = ["valgrind", "--quiet", "--leak-check=full", "--errors-for-leak-kinds=definite"];
         let strict = [&strict[..], &["--error-exitcode=9"]].concat().into_iter().map(OsStr::new);
-        let output = run(strict.chain([misuse.as_os_str()]), &[]);
+        let output = run(strict.chain([program.as_os_str()]), &[]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
+}
+
+#[test]
+fn misuse_of_streams_does_no_harm() {
+    misuse_does_no_harm("misuse.c");
+}
+
+#[test]
+fn misuse_of_the_live_denoiser_does_no_harm() {
+    misuse_does_no_harm("live_misuse.c");
 }
 
 #[test]
