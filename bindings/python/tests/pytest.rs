@@ -10,8 +10,11 @@ use std::process::Command;
 fn the_package_passes_its_tests() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
-    let able = Command::new(&python).args(["-c", "import numpy, pytest"]).output();
-    if !able.is_ok_and(|output| output.status.success()) {
+    let can_import = |modules: &str| {
+        let output = Command::new(&python).args(["-c", &format!("import {modules}")]).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    if !can_import("numpy, pytest") {
         std::io::stderr().write_all(b"SKIPPED: no Python with numpy and pytest: set PYTHON\n").unwrap();
         return;
     }
@@ -42,6 +45,9 @@ fn the_package_passes_its_tests() {
         "--import-mode=append",
         "--durations=5",
     ]);
+    if can_import("xdist") {
+        pytest.args(["--numprocesses", "auto"]);
+    }
     pytest.arg(root.join("tests")).current_dir(&packages).env("PYTHONPATH", &packages);
     // The program, if it was built beside it: its output is the package's.
     let program = folders[1].join("denoise");

@@ -4,6 +4,7 @@
 
 use alphamf_files::{RawFormat, Reader, read};
 use alphamf_signal::{SampleFormat, Signal};
+use rayon::prelude::*;
 use std::f32::consts::TAU;
 use std::fs::{self, File};
 use std::io::Write;
@@ -211,9 +212,7 @@ fn every_format_is_decoded_as_by_ffmpeg() {
     if ffmpeg_is_missing() {
         return;
     }
-    let folder = TempDir::new().unwrap();
-    let (mut checked, mut failures) = (0, Vec::new());
-    for (sample_rate, channels) in [
+    let layouts = [
         (8_000, 1),
         (11_025, 2),
         (16_000, 1),
@@ -223,7 +222,10 @@ fn every_format_is_decoded_as_by_ffmpeg() {
         (48_000, 6),
         (96_000, 1),
         (192_000, 2),
-    ] {
+    ];
+    let check_layout = |(sample_rate, channels)| {
+        let folder = TempDir::new().unwrap();
+        let (mut checked, mut failures) = (0, Vec::new());
         let source = source(folder.path(), sample_rate, channels, sample_rate as usize / 4 + 77);
         let mp3_exists = sample_rate <= 48_000 && channels <= 2;
         // The decoder knows mono and stereo.
@@ -250,8 +252,12 @@ fn every_format_is_decoded_as_by_ffmpeg() {
                 }
             }
         }
-    }
-    println!("{checked} files compared");
+        (checked, failures)
+    };
+    let (checked, failures): (Vec<usize>, Vec<Vec<String>>) =
+        layouts.into_par_iter().map(check_layout).unzip();
+    println!("{} files compared", checked.iter().sum::<usize>());
+    let failures = failures.concat();
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 
@@ -492,15 +498,15 @@ fn damaged_files_of_every_format_do_no_harm() {
     }
     let folder = TempDir::new().unwrap();
     source(folder.path(), 44_100, 2, 6_000);
-    let mut failures = Vec::new();
-    for &(name, options, ..) in ANY_RATE.iter().chain(COMMON_RATE).chain(AT_48_KILOHERTZ) {
+    let damage = |&(name, options, ..): &Format| {
+        let mut failures = Vec::new();
         let path = folder.path().join(name);
         let mut arguments = vec!["-i", "source.wav"];
         arguments.extend(options);
         arguments.push(name);
         assert!(ffmpeg(&arguments).current_dir(folder.path()).status().unwrap().success());
         let bytes = fs::read(&path).unwrap();
-        let damaged = folder.path().join("damaged").with_extension(path.extension().unwrap());
+        let damaged = folder.path().join(format!("damaged-{name}"));
         let mut state = 1_u32;
         let mut random = |below: usize| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -526,6 +532,9 @@ fn damaged_files_of_every_format_do_no_harm() {
                 Err(_) => failures.push(format!("{name}, trial {trial}")),
             }
         }
-    }
+        failures
+    };
+    let formats = ANY_RATE.par_iter().chain(COMMON_RATE).chain(AT_48_KILOHERTZ);
+    let failures: Vec<String> = formats.flat_map_iter(damage).collect();
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
