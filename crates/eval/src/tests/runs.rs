@@ -105,6 +105,12 @@ fn high_pass_removes_what_is_below_and_nothing_else() {
         let error = left.iter().zip(tone(75.0)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(error < 1e-11, "{error}");
     }
+    let above = score(&sound(0.0), &sound(0.1), 4_001.0);
+    assert_eq!(
+        above,
+        Err(ScoreError::HighPass { hertz: 4_001.0, rate: 8_000 }),
+        "not that the clean file is silent"
+    );
 }
 
 #[test]
