@@ -435,8 +435,9 @@ fn tables(summary: &[ConditionSummary]) -> String {
         let _ = writeln!(text, "{}", format!("{name:<16}{input:>9}{output:>18}{change:>18}").trim_end());
     }
     if !conditions.is_empty() {
-        let width =
-            conditions.iter().filter_map(|row| row.condition.as_ref()).map(|name| name.chars().count());
+        // Any text of a manifest, in one line.
+        let name = |row: &ConditionSummary| printable(row.condition.as_deref().unwrap_or_default());
+        let width = conditions.iter().map(|row| name(row).chars().count());
         // A formatted width has at most 65,535 columns.
         let width = width.max().unwrap_or(0).max("condition".len()).min(1_000);
         let shown = [Metric::Sdr, Metric::SiSdr, Metric::Estoi];
@@ -446,7 +447,7 @@ fn tables(summary: &[ConditionSummary]) -> String {
         });
         text.push('\n');
         for row in conditions {
-            let _ = write!(text, "{:<width$}{:>7}", row.condition.as_deref().unwrap_or_default(), row.files);
+            let _ = write!(text, "{:<width$}{:>7}", name(row), row.files);
             for metric in shown {
                 let digits = metric.digits();
                 let cell = row.get(metric).map(|summary| {
