@@ -72,6 +72,13 @@ fn studies_compare_systems_and_draw_their_traces() {
     assert_eq!((x0, x1), (0.0, 100.0));
     assert!((y0 - sdr(1).output.mean).abs() < 1e-9 && (y1 - sdr(0).output.mean).abs() < 1e-9);
     assert!(study.curves(Abscissa::Time)[0].points[1].0 > 0.0);
+
+    // A page shows traces of one system, too, and no empty chart without any.
+    let [traced, idle] = <[Evaluation; 2]>::try_from(study.evaluations).unwrap();
+    for (system, charts) in [(traced, 2), (idle, 0)] {
+        let page = report::render(&Study::new(vec![system]), &report::Examples::default()).unwrap();
+        assert_eq!(page.matches("<title>Convergence</title>").count(), charts);
+    }
 }
 
 #[test]
