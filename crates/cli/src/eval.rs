@@ -20,7 +20,7 @@ use alphamf_eval::{
 use alphamf_files as audio;
 use alphamf_files::FolderContents;
 use anyhow::Context;
-use checks::{check_apart, check_named, check_options, check_save, check_source};
+use checks::{check_apart, check_figure, check_named, check_options, check_save, check_source};
 use rayon::prelude::*;
 
 use super::common::Common;
@@ -135,7 +135,7 @@ pub struct Arguments {
 
     /// Plot the convergence of the protocol's samplers (SVG).
     ///
-    /// Against time, and in NAME.iterations.svg against iterations. Needs --protocol.
+    /// Against time, and in NAME.iterations.svg against iterations. Needs --protocol, with trace_every.
     #[arg(long, value_name = "SVG", requires = "protocol", help_heading = "Reports")]
     figure: Option<PathBuf>,
 
@@ -161,6 +161,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         None => None,
     };
     check_source(arguments)?;
+    check_figure(arguments, protocol.as_ref())?;
     let mut pairing = pairs(arguments, protocol.as_ref(), common.quiet)?;
     // Of the whole corpus: a part without recordings has a journal of the same run.
     let is_enhanced =

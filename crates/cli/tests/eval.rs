@@ -501,6 +501,12 @@ fn arguments_that_score_nothing_or_have_no_effect_are_refused() {
     refused(&["--protocol", "-", "--data", "."], &["--protocol cannot be standard input"]);
     let figure = ["--protocol", "p.toml", "--data", ".", "--figure", "-"];
     refused(&figure, &["--figure", "cannot be standard output"]);
+    let corpus = "[corpus]\nclean = [\"clean/*\"]\nnoisy = [\"noisy/*\"]\n";
+    fs::write(folder.join("untraced.toml"), format!("name = \"p\"\n{corpus}")).unwrap();
+    fs::write(folder.join("traced.toml"), format!("name = \"p\"\ntrace_every = 2\n{corpus}")).unwrap();
+    let figure = ["--data", ".", "--figure", "f.svg", "--protocol"];
+    refused(&[&figure[..], &["untraced.toml"]].concat(), &["--figure", "set its trace_every"]);
+    refused(&[&figure[..], &["traced.toml", "--live"]].concat(), &["--figure has no effect on --live"]);
     // Before the work.
     let done = run(folder, &[&noisy[..], &["--save", "clean/a.wav"]].concat());
     let message = text(&done.stderr);

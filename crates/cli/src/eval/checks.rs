@@ -58,6 +58,20 @@ pub(super) fn check_options(arguments: &Arguments, is_enhanced: bool) -> anyhow:
     }
 }
 
+/// Refuses a figure of nothing: without intermediate estimates.
+pub(super) fn check_figure(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Result<()> {
+    let Some(protocol) = protocol.filter(|_| arguments.figure.is_some()) else { return Ok(()) };
+    match (protocol.trace_every, arguments.live.mode()) {
+        (0, _) => Err(usage(
+            "--figure: the protocol records no intermediate estimates: set its trace_every, or omit it",
+        )),
+        (_, Mode::Live) => {
+            Err(usage("--figure has no effect on --live, which has no iterations: omit one of them"))
+        }
+        (_, Mode::Offline) => Ok(()),
+    }
+}
+
 /// Refuses a folder for the denoised audio in which the next run would take that for files of the corpus.
 pub(super) fn check_save(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Result<()> {
     let Arguments { clean, noisy, enhanced, data, save, .. } = arguments;
