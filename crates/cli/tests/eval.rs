@@ -213,7 +213,7 @@ fn results_of_earlier_runs_are_scored_only_if_they_are_asked_for() {
     let nothing = run(folder, &["--clean", "clean", "--noisy", "all"]);
     let errors = text(&nothing.stderr);
     assert!(
-        errors.starts_with(left_out) && errors.contains("found 1 other files, such as all/out"),
+        errors.starts_with(left_out) && errors.contains("found 1 other file, such as all/out"),
         "{errors}"
     );
 }

@@ -233,7 +233,10 @@ impl Folder {
         let FolderContents { audio, others, unreadable, .. } = contents;
         if audio.is_empty() {
             let found = match (others.first(), unreadable.first()) {
-                (Some(path), _) => format!("found {} other files, such as {}", others.len(), path.display()),
+                (Some(path), _) => {
+                    let plural = if others.len() == 1 { "" } else { "s" };
+                    format!("found {} other file{plural}, such as {}", others.len(), path.display())
+                }
                 (None, Some((path, error))) => format!("and {}: {error}", path.display()),
                 (None, None) => "the folder is empty".into(),
             };

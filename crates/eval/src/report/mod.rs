@@ -126,10 +126,10 @@ fn charts(evaluation: &Evaluation) -> Result<String, PlotError> {
         .filter_map(|file| Some((file, file.input.as_ref().and_then(sdr), sdr(&file.output)?)))
         .collect();
     let left_out = evaluation.files.len() - scored.len();
-    let note = if left_out == 0 {
-        String::new()
-    } else {
-        format!("{left_out} files with an infinite SDR are left out.")
+    let note = match left_out {
+        0 => String::new(),
+        1 => "1 file with an infinite SDR is left out.".to_owned(),
+        _ => format!("{left_out} files with an infinite SDR are left out."),
     };
     let points: Vec<Point> = scored
         .iter()

@@ -64,7 +64,7 @@ fn folders_without_pairs_are_refused_in_one_line_that_says_what_was_found() {
     fs::create_dir(data.join("empty")).unwrap();
     assert!(message("clean", "empty").ends_with("the folder is empty"));
     fs::write(data.join("empty/notes.txt"), "").unwrap();
-    assert!(message("clean", "empty").contains("found 1 other files, such as"));
+    assert!(message("clean", "empty").contains("found 1 other file, such as"));
     assert!(message("clean", "absent").contains("absent"));
     put(data, "other/p232_001.wav", &sound(0.0));
     let nothing = message("other", "noisy");

@@ -17,6 +17,8 @@ fn records_keep_every_bit_and_name_what_made_them() {
     let record = Study::new(vec![record]);
     let read: Study = serde_json::from_str(&record.to_json()).unwrap();
     assert_eq!(read, record);
+    let page = report::render(&record, &report::Examples::default()).unwrap();
+    assert!(page.contains("1 file with an infinite SDR is left out."));
 
     let csv = record.to_csv();
     let record = &record.evaluations[0];
