@@ -70,6 +70,13 @@ test "$(grep -c 'skipped:' "$scratch/second.txt")" = 1
 cmp "$scratch/alone.safetensors" "$scratch/together.safetensors"
 test ! -e "$scratch/together.safetensors.checkpoint"
 echo 'identical bytes'
+cp "$scratch/speech/1-demo-clean.wav" "$scratch/before.wav"
+if train_on 1 -o "$scratch/speech/1-demo-clean.wav" --force 2>"$scratch/refused.txt"; then
+    echo 'a recording was replaced by the dictionary' >&2
+    exit 1
+fi
+grep -q 'same file' "$scratch/refused.txt"
+cmp "$scratch/before.wav" "$scratch/speech/1-demo-clean.wav"
 
 echo '== a folder =='
 fast=(--quality fast)
@@ -89,6 +96,10 @@ corpus=(--clean "$scratch/clean" --noisy "$scratch/noisy" "${fast[@]}")
 "$built/denoise" eval "${corpus[@]}" --csv "$scratch/scores.csv" --quiet
 start 3 eval --parts 8 "${corpus[@]}" --resume "$scratch/run.jsonl" --csv "$scratch/scores-together.csv" --quiet
 test "$(wc -l <"$scratch/run.jsonl")" = 5
+# A wrong option leaves nothing behind.
+if start 2 eval --parts 8 "${corpus[@]}" --resume "$scratch/wrong.jsonl" --strength none 2>"$scratch/refused.txt"; then exit 1; fi
+grep -q "invalid value 'none'" "$scratch/refused.txt"
+if compgen -G "$scratch/wrong.jsonl*" >/dev/null; then echo 'a refused run left files behind' >&2; exit 1; fi
 without_times() { cut -d , --complement -f 5 "$1"; }
 cmp <(without_times "$scratch/scores.csv") <(without_times "$scratch/scores-together.csv")
 echo 'identical scores'

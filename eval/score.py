@@ -23,6 +23,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMB
 import argparse
 import csv
 import sys
+import warnings
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -31,7 +32,8 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from signals import SILENCE, band, decibels, si_sdr
+from signals import SILENCE, band, decibels
+from signals import si_sdr as si_sdr_of_sound
 
 TAPS = 32
 
@@ -46,6 +48,12 @@ def sdr(clean, found):
     import fast_bss_eval
 
     return float(fast_bss_eval.sdr(clean[None], found[None], filter_length=512)[0])
+
+
+def si_sdr(clean, found):
+    if not found.any():
+        raise ValueError("the result is silent")
+    return si_sdr_of_sound(clean, found)
 
 
 def segmental_snr(clean, found, rate):
@@ -67,7 +75,10 @@ def pesq(clean, found, rate):
 def stoi(clean, found, rate, extended):
     from pystoi import stoi
 
-    return float(stoi(clean, found, rate, extended=extended))
+    with warnings.catch_warnings():
+        # It returns 1e-5 then, which is no score.
+        warnings.filterwarnings("error", "Not enough STFT frames")
+        return float(stoi(clean, found, rate, extended=extended))
 
 
 def dnsmos(found, rate):

@@ -40,6 +40,17 @@ def test_a_result_is_divided_into_voice_noise_and_the_rest(signals):
     assert lost == pytest.approx(3, abs=0.2) and artifact == pytest.approx(-20, abs=0.2)
 
 
+def test_scores_that_a_file_cannot_have_are_left_out(signals):
+    pytest.importorskip("pystoi")
+    clean, noise = signals
+    with pytest.raises(ValueError, match="the result is silent"):
+        score.si_sdr(clean, 0 * clean)
+    clean[3000:] = 0
+    for extended in (False, True):
+        with pytest.raises(RuntimeWarning, match="Not enough STFT frames"):
+            score.stoi(clean, clean + 0.1 * noise, RATE, extended)
+
+
 def test_what_lies_below_the_high_pass_is_removed():
     t = np.arange(RATE) / RATE
     low, high = np.sin(2 * np.pi * 50 * t), np.sin(2 * np.pi * 100 * t)

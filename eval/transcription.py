@@ -197,7 +197,8 @@ def score(arguments, protocol):
             done = {(row["file"], row["system"], row["recogniser"]) for row in csv.DictReader(lines)}
     with open(scores, "a", newline="") as out:
         table = csv.writer(out)
-        if not done:
+        # A run that was interrupted before its first score has left the head.
+        if out.tell() == 0:
             table.writerow(["file", "sentence", "snr_db", "kind", "system", "recogniser", "words", "errors", "found"])
         for system in protocol["systems"]:
             left = [row for row in rows if any((row["file"], system or "denoised", name) not in done for name in recognisers)]

@@ -20,7 +20,7 @@ use alphamf_eval::{
 use alphamf_files as audio;
 use alphamf_files::FolderContents;
 use anyhow::Context;
-use checks::{check_apart, check_named, check_options, check_save, check_source};
+use checks::{check_apart, check_figure, check_named, check_options, check_save, check_source};
 use rayon::prelude::*;
 
 use super::common::Common;
@@ -135,7 +135,7 @@ pub struct Arguments {
 
     /// Plot the convergence of the protocol's samplers (SVG).
     ///
-    /// Against time, and in NAME.iterations.svg against iterations. Needs --protocol.
+    /// Against time, and in NAME.iterations.svg against iterations. Needs --protocol, with trace_every.
     #[arg(long, value_name = "SVG", requires = "protocol", help_heading = "Reports")]
     figure: Option<PathBuf>,
 
@@ -161,6 +161,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         None => None,
     };
     check_source(arguments)?;
+    check_figure(arguments, protocol.as_ref())?;
     let mut pairing = pairs(arguments, protocol.as_ref(), common.quiet)?;
     // Of the whole corpus: a part without recordings has a journal of the same run.
     let is_enhanced =
@@ -435,8 +436,9 @@ fn tables(summary: &[ConditionSummary]) -> String {
         let _ = writeln!(text, "{}", format!("{name:<16}{input:>9}{output:>18}{change:>18}").trim_end());
     }
     if !conditions.is_empty() {
-        let width =
-            conditions.iter().filter_map(|row| row.condition.as_ref()).map(|name| name.chars().count());
+        // Any text of a manifest, in one line.
+        let name = |row: &ConditionSummary| printable(row.condition.as_deref().unwrap_or_default());
+        let width = conditions.iter().map(|row| name(row).chars().count());
         // A formatted width has at most 65,535 columns.
         let width = width.max().unwrap_or(0).max("condition".len()).min(1_000);
         let shown = [Metric::Sdr, Metric::SiSdr, Metric::Estoi];
@@ -446,7 +448,7 @@ fn tables(summary: &[ConditionSummary]) -> String {
         });
         text.push('\n');
         for row in conditions {
-            let _ = write!(text, "{:<width$}{:>7}", row.condition.as_deref().unwrap_or_default(), row.files);
+            let _ = write!(text, "{:<width$}{:>7}", name(row), row.files);
             for metric in shown {
                 let digits = metric.digits();
                 let cell = row.get(metric).map(|summary| {

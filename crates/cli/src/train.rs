@@ -211,7 +211,11 @@ fn train_extension(
     let seconds = corpus.seconds();
     let progress = Progress::new("training", common.quiet);
     let dictionary = corpus.train_with_progress(&mut |fraction: f64| progress.update(fraction))?;
-    Ok((dictionary, format!("{} with its spectra extended to 24 kHz,", path.display()), seconds))
+    // As far as the speech goes, in steps of 500 Hz.
+    let header = dictionary.header();
+    let steps = header.continuation.as_ref().map_or(0, |continuation| continuation.knots.saturating_sub(1));
+    let kilohertz = f64::from(header.sample_rate) / 2_000.0 + 0.5 * steps as f64;
+    Ok((dictionary, format!("{} with its spectra extended to {kilohertz} kHz,", path.display()), seconds))
 }
 
 fn train_dictionary(arguments: &Arguments, speech: &mut Speech, common: &Common) -> anyhow::Result<Trained> {

@@ -213,7 +213,7 @@ fn results_of_earlier_runs_are_scored_only_if_they_are_asked_for() {
     let nothing = run(folder, &["--clean", "clean", "--noisy", "all"]);
     let errors = text(&nothing.stderr);
     assert!(
-        errors.starts_with(left_out) && errors.contains("found 1 other files, such as all/out"),
+        errors.starts_with(left_out) && errors.contains("found 1 other file, such as all/out"),
         "{errors}"
     );
 }
@@ -426,6 +426,23 @@ fn tables_are_inert_in_spreadsheets() {
     assert!(row[5..8].iter().all(|score| score.parse::<f64>().is_ok()), "{table}");
 }
 
+/// A condition is any text of a manifest.
+#[test]
+fn every_condition_has_a_line_of_the_table() {
+    let corpus = corpus();
+    let folder = corpus.path();
+    let pairs = "noisy,clean,condition\nnoisy/a_low.wav,clean/a.wav,\"two\nlines\"\nnoisy/a_mid.wav,clean/a.wav,one\n";
+    fs::write(folder.join("m.csv"), pairs).unwrap();
+    let done = run(folder, &["--manifest", "m.csv", "--mix", "0"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let table = text(&done.stdout);
+    let (_, conditions) = table.split_once("condition").unwrap();
+    let lines: Vec<&str> = conditions.trim_end().lines().collect();
+    assert_eq!(lines.len(), 3, "{table}");
+    assert!(lines[2].starts_with("two\\nlines "), "{table}");
+    assert_eq!(lines[1].len(), lines[2].len(), "columns are aligned: {table}");
+}
+
 #[test]
 fn journals_of_shards_are_joined_to_one() {
     let corpus = corpus();
@@ -480,8 +497,16 @@ fn arguments_that_score_nothing_or_have_no_effect_are_refused() {
     for option in ["--save", "--resume"] {
         refused(&[&noisy[..], &[option, "-"]].concat(), &[option, "cannot be standard output"]);
     }
+    refused(&["--manifest", "-"], &["--manifest cannot be standard input"]);
+    refused(&["--protocol", "-", "--data", "."], &["--protocol cannot be standard input"]);
     let figure = ["--protocol", "p.toml", "--data", ".", "--figure", "-"];
     refused(&figure, &["--figure", "cannot be standard output"]);
+    let corpus = "[corpus]\nclean = [\"clean/*\"]\nnoisy = [\"noisy/*\"]\n";
+    fs::write(folder.join("untraced.toml"), format!("name = \"p\"\n{corpus}")).unwrap();
+    fs::write(folder.join("traced.toml"), format!("name = \"p\"\ntrace_every = 2\n{corpus}")).unwrap();
+    let figure = ["--data", ".", "--figure", "f.svg", "--protocol"];
+    refused(&[&figure[..], &["untraced.toml"]].concat(), &["--figure", "set its trace_every"]);
+    refused(&[&figure[..], &["traced.toml", "--live"]].concat(), &["--figure has no effect on --live"]);
     // Before the work.
     let done = run(folder, &[&noisy[..], &["--save", "clean/a.wav"]].concat());
     let message = text(&done.stderr);

@@ -67,10 +67,7 @@ pub fn pair_folders(
     for (stem, path) in &recordings.files {
         let name = relative_name(folder, path);
         let Some((clean, condition)) = clean_files.partner(stem) else {
-            let reason = format!(
-                "no clean file of that name, or of the part before its first '_', in {}",
-                clean.display()
-            );
+            let reason = format!("{}, in {}", clean_files.no_partner(stem), clean.display());
             pairing.unpaired.push(Failure { name, reason });
             continue;
         };
@@ -117,7 +114,8 @@ pub(super) fn pair_lists(
     let mut pairing = Pairing::default();
     for path in noisy {
         let name = relative_name(data, path);
-        match clean_files.partner(&stem_below(data, path)) {
+        let stem = stem_below(data, path);
+        match clean_files.partner(&stem) {
             Some((clean, condition)) => pairing.pairs.push(Pair {
                 name,
                 condition,
@@ -126,7 +124,7 @@ pub(super) fn pair_lists(
                 enhanced: None,
             }),
             None => {
-                let reason = "no clean file of that name, or of the part before its first '_'".into();
+                let reason = clean_files.no_partner(&stem).into();
                 pairing.unpaired.push(Failure { name, reason });
             }
         }
@@ -235,7 +233,10 @@ impl Folder {
         let FolderContents { audio, others, unreadable, .. } = contents;
         if audio.is_empty() {
             let found = match (others.first(), unreadable.first()) {
-                (Some(path), _) => format!("found {} other files, such as {}", others.len(), path.display()),
+                (Some(path), _) => {
+                    let plural = if others.len() == 1 { "" } else { "s" };
+                    format!("found {} other file{plural}, such as {}", others.len(), path.display())
+                }
                 (None, Some((path, error))) => format!("and {}: {error}", path.display()),
                 (None, None) => "the folder is empty".into(),
             };
@@ -272,6 +273,17 @@ impl Folder {
         }
         let (prefix, condition) = name.split_once('_')?;
         Some((by_name(prefix)?, named(condition)))
+    }
+
+    /// Why there is no [`partner`](Self::partner), as the beginning of a phrase.
+    fn no_partner(&self, stem: &str) -> &'static str {
+        let name = file_stem(stem);
+        let prefix = name.split_once('_').map(|(prefix, _)| prefix);
+        if [Some(name), prefix].into_iter().flatten().any(|name| self.by_name.get(name) == Some(&None)) {
+            "several clean files of that name, or of the part before its first '_', and none at its path"
+        } else {
+            "no clean file of that name, or of the part before its first '_'"
+        }
     }
 
     fn example(&self) -> String {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -90,6 +90,11 @@ impl Options {
         Some(self.save.as_ref()?.join(name.with_extension("wav")))
     }
 
+    /// Whether nothing is left to be saved of a pair that was scored before.
+    fn is_saved(&self, pair: &Pair) -> bool {
+        self.saved(pair).is_none_or(|path| path.exists())
+    }
+
     /// Checks that no two pairs have one path for their denoised audio.
     fn check_saved(&self, pairs: &[Pair]) -> Result<(), EvaluationError> {
         let mut names = HashMap::new();
@@ -106,8 +111,8 @@ impl Options {
 
 /// Denoises and scores all pairs, in parallel, and returns results and failures in their order.
 ///
-/// Files in `journal` are skipped, unless [`Options::strict`] refuses them; new results are added to it. Enhanced audio of a
-/// pair is scored; otherwise the recording goes to `denoise`, which may report intermediate estimates to an [`Observer`] for
+/// Files in `journal` are skipped, unless [`Options::strict`] refuses them or their audio is to be saved and is not there; new
+/// results are added to it. Enhanced audio of a pair is scored; otherwise the recording goes to `denoise`, which may report intermediate estimates to an [`Observer`] for
 /// [`FileResult::trace`]. `finished` is called for every file, from several threads at once and in no particular order, and
 /// may stop the run. Results do not depend on the number of threads if those of `denoise` do not.
 ///
@@ -131,10 +136,20 @@ where
         .par_iter()
         .with_max_len(1)
         .map(|pair| {
-            let known = journal.map(|journal| journal.finished(pair)).transpose()?.flatten();
-            let outcome = match known {
-                Some(result) if result.losses.is_empty() || !options.strict => Ok(result.clone()),
-                _ => {
+            let failure = |reason: String| Failure { name: pair.name.clone(), reason };
+            let known = || journal.map(|journal| journal.finished(pair)).transpose();
+            let outcome = match check_regular(pair).and_then(|()| known()) {
+                Err(unread @ EvaluationError::Io { .. }) => Err(failure(unread.to_string())),
+                Err(error) => return Err(error),
+                Ok(Some(Some(known)))
+                    if (known.losses.is_empty() || !options.strict) && options.is_saved(pair) =>
+                {
+                    // The content of the file is that of the journal; the condition is that of this run.
+                    Ok(FileResult { condition: pair.condition.clone(), ..known.clone() })
+                }
+                Ok(known) => {
+                    // A journal has one line for a file.
+                    let journal = journal.filter(|_| known.flatten().is_none());
                     let recorded = journal.map(|journal| (journal, content(pair)));
                     match evaluate_pair(pair, options, &denoise) {
                         Ok((result, estimate)) => {
@@ -146,7 +161,7 @@ where
                             }
                             Ok(result)
                         }
-                        Err(error) => Err(Failure { name: pair.name.clone(), reason: error.to_string() }),
+                        Err(error) => Err(failure(error.to_string())),
                     }
                 }
             };
@@ -164,6 +179,16 @@ where
         }
     }
     Ok((results, failures))
+}
+
+/// Checks that the files of a pair can be read more than once, as for their checksum. A pipe would be waited for without end.
+fn check_regular(pair: &Pair) -> Result<(), EvaluationError> {
+    for path in [pair.noisy.as_ref(), pair.enhanced.as_ref(), Some(&pair.clean)].into_iter().flatten() {
+        if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            return Err(EvaluationError::io(path)(io::Error::other("not a regular file")));
+        }
+    }
+    Ok(())
 }
 
 type FileError = Box<dyn Error + Send + Sync>;

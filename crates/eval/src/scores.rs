@@ -231,6 +231,14 @@ pub enum ScoreError {
         /// Samples of the clean signal.
         expected: usize,
     },
+    /// The high-pass is above half the sample rate.
+    #[error("nothing is left above {hertz} Hz at a sample rate of {rate} Hz: lower the high-pass")]
+    HighPass {
+        /// Its cutoff in Hz.
+        hertz: f64,
+        /// The sample rate in Hz.
+        rate: u32,
+    },
     /// A measure is not defined for these signals.
     #[error(transparent)]
     Metric(#[from] MetricError),
@@ -251,6 +259,9 @@ pub fn score(clean: &Signal, estimate: &Signal, high_pass_hz: f64) -> Result<Sco
     let (expected, found) = (clean_channel.len(), channel.len());
     if expected.abs_diff(found) as f64 > MAXIMUM_EXCESS * f64::from(rate) {
         return Err(ScoreError::Length { found, expected });
+    }
+    if 2.0 * high_pass_hz > f64::from(rate) {
+        return Err(ScoreError::HighPass { hertz: high_pass_hz, rate });
     }
     let prepare = |samples: &[f32]| -> Vec<f64> {
         let samples = samples[..expected.min(found)].iter().map(|&x| f64::from(x)).collect();

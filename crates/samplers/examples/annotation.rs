@@ -16,7 +16,7 @@ use alphamf_samplers::{Chain, ChainStatistics, Newtonian};
 use model::{Annotation, Label};
 use rand::RngExt;
 use rand_distr::{Distribution, Poisson};
-use shared::{Outcome, Report, dirichlet, draw, option};
+use shared::{Outcome, Report, check_options, dirichlet, draw, option};
 
 const CLASSES: usize = 3;
 const LABELLERS: usize = 100;
@@ -123,7 +123,10 @@ fn people(labels: &Path, truth: &Path, streams: SeedTree) -> Result<[f64; 2], Bo
     let best = |votes: &Vec<usize>| (0..votes.len()).max_by_key(|&class| votes[class]).unwrap_or_default();
     let mut right = [0.0; 2];
     for row in &truth {
-        let (item, class) = (maps[1][&row[0]], maps[2][&row[1]]);
+        let number = |map: &BTreeMap<usize, usize>, column: usize| map.get(&row[column]).copied();
+        // An item without labels has no class, and a class without labels is never found.
+        let Some(item) = number(&maps[1], 0) else { continue };
+        let Some(class) = number(&maps[2], 1) else { continue };
         right[0] += f64::from(best(&votes[item]) == class);
         right[1] += f64::from(start[first + item] == class as f64);
     }
@@ -131,7 +134,12 @@ fn people(labels: &Path, truth: &Path, streams: SeedTree) -> Result<[f64; 2], Bo
 }
 
 fn main() -> Outcome {
-    if let (Some(labels), Some(truth)) = (option("--labels"), option("--truth")) {
+    check_options(&["--labels", "--truth"])?;
+    let given = (option("--labels"), option("--truth"));
+    if matches!(given, (Some(_), None) | (None, Some(_))) {
+        return Err("--labels and --truth belong together: expected both or neither".into());
+    }
+    if let (Some(labels), Some(truth)) = given {
         let [model, majority] = people(&labels, &truth, SeedTree::new(1))?;
         println!("right: {:.3} by the model, {:.3} by most labels", model, majority);
         return Ok(());

@@ -9,7 +9,7 @@ use alphamf_samplers::diagnostics::{autocorrelation, effective_size_to_lag};
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::Gaussian;
 use alphamf_samplers::*;
-use shared::{Outcome, Report, plot, row};
+use shared::{Outcome, Report, check_options, plot, row};
 
 /// Draws of `1'theta / sqrt(d)` per chain of the sampler, potentials of the first draws, seconds, acceptance.
 struct Run {
@@ -55,6 +55,7 @@ fn effective(run: &Run) -> f64 {
 }
 
 fn main() -> Outcome {
+    check_options(&[])?;
     let mut report = Report::new("correlated_gaussian", "Correlated Gaussians N(0, 11' + 4 I)");
     let hmc = |step_size, leaps| HmcSettings { step_size, leaps, jitter: 0.0, ..HmcSettings::default() };
     let streams = SeedTree::new(1);

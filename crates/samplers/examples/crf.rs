@@ -16,7 +16,7 @@ use alphamf_samplers::diagnostics::effective_size_mean;
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::*;
 use model::{Crf, Position};
-use shared::{Outcome, Report, number, option, read_gzip, row};
+use shared::{Outcome, Report, check_options, number, number_option, option, read_gzip, row};
 
 /// Labels: the first word of a noun phrase, its other words, verb phrases, and all else.
 const LABELS: usize = 4;
@@ -86,15 +86,10 @@ fn accuracy(model: &mut Crf, theta: &[f64], test: &[Vec<Position>]) -> f64 {
     right as f64 / all as f64
 }
 
-/// The whole number after `--name`, or a default.
-fn count(name: &str, without: usize) -> Result<usize, Box<dyn Error>> {
-    let Some(given) = option(name) else { return Ok(without) };
-    Ok(given.to_string_lossy().parse().map_err(|_| format!("{name} {}: a whole number", given.display()))?)
-}
-
 fn main() -> Outcome {
+    check_options(&["--data", "--sentences", "--runs"])?;
     let data = option("--data").ok_or("--data DIR: the folder that holds text/train.txt.gz")?;
-    let [sentences, runs] = [count("--sentences", 40)?, count("--runs", 1)?];
+    let [sentences, runs] = [number_option("--sentences", 40)?, number_option("--runs", 1)?];
     let train = read(&data.join("text").join("train.txt.gz"), sentences)?;
     let test = read(&data.join("text").join("test.txt.gz"), usize::MAX)?;
     let words: usize = train.iter().map(Vec::len).sum();

@@ -6,11 +6,12 @@ use alphamf_samplers::diagnostics::{Histogram, effective_size_bulk};
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::Funnel;
 use alphamf_samplers::*;
-use shared::{Outcome, Report, plot, row};
+use shared::{Outcome, Report, check_options, plot, row};
 
 const DRAWS: usize = 10_000;
 
 fn main() -> Outcome {
+    check_options(&[])?;
     let mut report = Report::new("funnel", "Neal's funnel");
     report.say(&format!(
         "z ~ N(0, 3^2), x | z ~ N(0, exp(z)); {DRAWS} draws after 1000 of burn-in, seed 1. KL of the histogram of z \

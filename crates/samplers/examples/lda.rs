@@ -3,7 +3,7 @@
 //!
 //! `--corpus NAME` is `simulated` (from known topics; the default), `brown` or `movies`; for the latter two `--data DIR` names the
 //! folder that holds `text/brown_chunks.txt.gz` and `text/movie_reviews.txt.gz`. `--topics N` (50), `--runs N` (3) and `--tuning N`,
-//! the number of documents for the choice of steps (all), shorten a run. The paper streams Wikipedia.
+//! the number of documents for the choice of steps (all, at least 500), shorten a run. The paper streams Wikipedia.
 
 #[path = "shared/lda.rs"]
 mod model;
@@ -19,7 +19,10 @@ use alphamf_samplers::*;
 use model::{Document, Lda, Shape};
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma};
-use shared::{Outcome, Report, dirichlet, draw, number, number_option, option, plot, read_gzip};
+use shared::{
+    Outcome, Report, check_options, dirichlet, draw, number, number_from, number_option, option, plot,
+    read_gzip,
+};
 
 /// Documents per step.
 const BATCH: usize = 20;
@@ -192,9 +195,11 @@ fn shape(corpus: &Corpus) -> Shape {
 }
 
 fn main() -> Outcome {
+    check_options(&["--corpus", "--data", "--topics", "--runs", "--tuning"])?;
     let topics = number_option("--topics", 50)?;
-    let runs = number_option("--runs", 3)?.max(1);
-    let tried = number_option("--tuning", usize::MAX)?;
+    let runs = number_option("--runs", 3)?;
+    // After fewer documents there is no perplexity to choose a step by.
+    let tried = number_from("--tuning", usize::MAX, LOOK)?;
     let corpus = option("--corpus").unwrap_or_else(|| "simulated".into());
     let text =
         || option("--data").map(|data| data.join("text")).ok_or("--data must name the folder of `text`");

@@ -14,7 +14,7 @@ use alphamf_samplers::diagnostics::effective_size_mean;
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::LogisticRegression;
 use alphamf_samplers::*;
-use shared::{Outcome, Report, logistic_row, number, option, row};
+use shared::{Outcome, Report, check_options, logistic_row, number, option, row};
 
 type Labelled = (Vec<f64>, Vec<bool>);
 
@@ -144,8 +144,13 @@ fn mixing(method: Method, target: &LogisticRegression, dimension: usize) -> Resu
 }
 
 fn main() -> Outcome {
+    check_options(&["--data", "--only"])?;
     let data = option("--data");
     let only = option("--only").map(|names| names.to_string_lossy().into_owned());
+    let is_known = |name: &str| Method::ALL.iter().any(|(_, known, _)| name == *known);
+    if let Some(unknown) = only.iter().flat_map(|only| only.split(',')).find(|name| !is_known(name)) {
+        return Err(format!("--only {unknown}: expected HMC, HMC-BFGS or RMHMC").into());
+    }
     let is_chosen =
         |name: &str| only.as_ref().is_none_or(|only| only.split(',').any(|chosen| chosen == name));
     let methods: Vec<_> = Method::ALL.into_iter().filter(|(_, name, _)| is_chosen(name)).collect();

@@ -12,7 +12,7 @@ use alphamf_samplers::diagnostics::effective_size_mean;
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::LogisticRegression;
 use alphamf_samplers::*;
-use shared::{Outcome, Report, option, plot, read_gzip, row};
+use shared::{Outcome, Report, check_options, option, plot, read_gzip, row};
 
 type Labelled = (Vec<f64>, Vec<bool>);
 
@@ -44,6 +44,7 @@ fn classify(theta: &[f64], test: &[f64], weight: f64, nines: &mut [f64]) {
 }
 
 fn main() -> Outcome {
+    check_options(&["--data"])?;
     const DRAWS: usize = 100;
     /// Burn-in ends where the mean of the potential over the last quarter is less than [`FLAT`] below that over the one before,
     /// which is asked every so many steps.

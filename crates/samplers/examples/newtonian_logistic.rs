@@ -17,7 +17,7 @@ use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::LogisticRegression;
 use alphamf_samplers::*;
 use counted::Counted;
-use shared::{Outcome, Report, convergence, halves, logistic_row, number_option, plot, row};
+use shared::{Outcome, Report, check_options, convergence, halves, logistic_row, number_option, plot, row};
 
 const DIMENSION: usize = 41;
 const HELD_OUT: usize = 10_000;
@@ -164,6 +164,7 @@ impl Sites<f64> for Chunked {
 }
 
 fn main() -> Outcome {
+    check_options(&["--rows", "--draws", "--passes"])?;
     let terms = number_option("--rows", 10_000)?;
     let draws = number_option("--draws", 1000)?;
     let passes = number_option("--passes", usize::MAX)?;

@@ -17,7 +17,7 @@ use alphamf_samplers::{
 };
 use rand::seq::SliceRandom;
 use rand_distr::{Distribution, StandardNormal};
-use shared::{Outcome, Report, option, plot};
+use shared::{Outcome, Report, check_options, number_option, option, plot};
 
 const MOVIES: usize = 3_952;
 const USERS: usize = 6_040;
@@ -40,7 +40,8 @@ type Rating = (usize, usize, f64);
 type Factors = [f64; FACTORS];
 
 fn read(path: &Path) -> Result<Vec<Rating>, Box<dyn Error>> {
-    let lines = BufReader::new(flate2::read::GzDecoder::new(File::open(path)?)).lines().skip(1);
+    let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let lines = BufReader::new(flate2::read::GzDecoder::new(file)).lines().skip(1);
     let rating = |line: std::io::Result<String>| -> Result<Rating, Box<dyn Error>> {
         let line = line?;
         let fields: Vec<usize> = line.split(',').map(str::parse).collect::<Result<_, _>>()?;
@@ -162,11 +163,9 @@ fn maximise(ratings: &mut [Rating], stream: &mut SeededRng) -> Vec<f64> {
 }
 
 fn main() -> Outcome {
+    check_options(&["--data", "--draws"])?;
     let folder = option("--data").ok_or("--data DIR: the folder of the ratings")?;
-    let draws = match option("--draws") {
-        Some(draws) => draws.to_string_lossy().parse()?,
-        None => DRAWS,
-    };
+    let draws = number_option("--draws", DRAWS)?;
     let (mut ratings, mut held_out) =
         (read(&folder.join("train.csv.gz"))?, read(&folder.join("test.csv.gz"))?);
     let mean = ratings.iter().map(|rating| rating.2).sum::<f64>() / ratings.len() as f64;

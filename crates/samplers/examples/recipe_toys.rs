@@ -10,7 +10,7 @@ use alphamf_samplers::diagnostics::{Histogram, mean_and_variance};
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::{Banana, Quartic};
 use alphamf_samplers::*;
-use shared::{Outcome, Report, plot, row};
+use shared::{Outcome, Report, check_options, plot, row};
 use with_metric::WithMetric;
 
 const RUNS: u64 = 5;
@@ -98,6 +98,7 @@ fn banana(name: &str, checkpoints: &[usize], seed: u64) -> Result<Vec<f64>, Samp
 }
 
 fn main() -> Outcome {
+    check_options(&[])?;
     let mut report = Report::new("recipe_toys", "Toys of the complete recipe");
     report.say(&format!(
         "KL(draws || target) in nats on [-3, 3] in 60 cells after {STEPS} steps; mean and standard error of {RUNS} runs. \

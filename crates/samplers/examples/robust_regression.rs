@@ -17,12 +17,13 @@ use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::targets::RobustRegression;
 use alphamf_samplers::*;
 use counted::Counted;
-use shared::{Outcome, Report, number_option, plot, reached, row, settled};
+use shared::{Outcome, Report, check_options, number_option, plot, reached, row, settled};
 
 const SLOPES: usize = 40;
 const HELD_OUT: usize = 10_000;
 
 fn main() -> Outcome {
+    check_options(&["--rows", "--draws", "--passes"])?;
     let terms = number_option("--rows", 10_000)?;
     let draws = number_option("--draws", 1000)?;
     let passes = number_option("--passes", usize::MAX)?;

@@ -4,9 +4,10 @@
 mod proof;
 mod shared;
 
-use shared::{Outcome, Report, number};
+use shared::{Outcome, Report, check_options, number};
 
 fn main() -> Outcome {
+    check_options(&[])?;
     let mut report = Report::new("sampler_table", "Samplers on targets with known answers");
     report.say(
         "Eight independent chains per row. Each quantity: its exact mean, and the error of the estimate in standard \

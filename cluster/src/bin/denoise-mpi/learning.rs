@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use alphamf::signal::Signal;
 use alphamf_files::output::write_atomic;
-use alphamf_files::{FolderContents, read_with_losses};
+use alphamf_files::{FolderContents, check_distinct, read_with_losses};
 use alphamf_samplers::distributed::{Communicator, Counted, pack, unpack};
 use anyhow::{Context as _, anyhow, ensure};
 
@@ -65,6 +65,8 @@ impl Learning {
             eprintln!("denoise-mpi: skipped: {}: {reason}", path.display());
         }
         ensure!(!contents.audio.is_empty(), "{}: no audio files found", folder.display());
+        // With --force, too.
+        contents.audio.iter().try_for_each(|recording| check_distinct(recording, output))?;
         Ok(contents.audio.into_iter().map(with_length).collect())
     }
 

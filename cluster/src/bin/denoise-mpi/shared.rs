@@ -106,11 +106,14 @@ pub fn eval(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCode> 
         }
         Ok(vec!["--resume".into(), own.join(name).into()])
     })?;
-    if ranks.rank() > 0 || code.is_some_and(|code| HOPELESS.contains(&code)) {
+    if ranks.rank() > 0 {
         return Ok(exit_code(code));
     }
     job.collect(&parts, &journal)?;
     remove(&parts)?;
+    if code.is_some_and(|code| HOPELESS.contains(&code)) {
+        return Ok(exit_code(code));
+    }
     // All parts are scored: one run reads the journal, retries failures, and writes the reports.
     let status = job
         .command()

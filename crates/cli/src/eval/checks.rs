@@ -20,9 +20,15 @@ pub(super) fn check_source(arguments: &Arguments) -> anyhow::Result<()> {
     if is_paired || manifest.is_some() || protocol.is_some() { Ok(()) } else { Err(usage(NOTHING)) }
 }
 
-/// Refuses standard output for what is more than one stream, and a file for the folder of the denoised audio.
+/// Refuses standard input for files with names relative to theirs, standard output for what is more than one stream, and a
+/// file for the folder of the denoised audio.
 pub(super) fn check_named(arguments: &Arguments) -> anyhow::Result<()> {
-    let Arguments { save, resume, figure, .. } = arguments;
+    let Arguments { manifest, protocol, save, resume, figure, .. } = arguments;
+    for (option, path) in [("--manifest", manifest), ("--protocol", protocol)] {
+        if path.as_deref().is_some_and(is_standard) {
+            return Err(usage(format!("{option} cannot be standard input: name a file")));
+        }
+    }
     for (option, path) in [("--save", save), ("--resume", resume), ("--figure", figure)] {
         if path.as_deref().is_some_and(is_standard) {
             return Err(usage(format!("{option} cannot be standard output: name it")));
@@ -49,6 +55,20 @@ pub(super) fn check_options(arguments: &Arguments, is_enhanced: bool) -> anyhow:
         (Some(_), _) => Err(usage("--model has no effect on enhanced files: omit it")),
         (None, Mode::Live) => Err(usage("--live has no effect on enhanced files: omit it")),
         (None, Mode::Offline) => Ok(()),
+    }
+}
+
+/// Refuses a figure of nothing: without intermediate estimates.
+pub(super) fn check_figure(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Result<()> {
+    let Some(protocol) = protocol.filter(|_| arguments.figure.is_some()) else { return Ok(()) };
+    match (protocol.trace_every, arguments.live.mode()) {
+        (0, _) => Err(usage(
+            "--figure: the protocol records no intermediate estimates: set its trace_every, or omit it",
+        )),
+        (_, Mode::Live) => {
+            Err(usage("--figure has no effect on --live, which has no iterations: omit one of them"))
+        }
+        (_, Mode::Offline) => Ok(()),
     }
 }
 

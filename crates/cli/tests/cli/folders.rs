@@ -153,6 +153,30 @@ fn a_dictionary_trained_on_a_folder_denoises() {
     );
 }
 
+/// Extensions end where the speech does.
+#[test]
+fn a_dictionary_is_extended_as_far_as_the_speech_goes() {
+    let folder = Folder::new();
+    let (speech, narrow, wide) = (folder.join("speech"), folder.join("narrow"), folder.join("wide"));
+    fs::create_dir(&speech).unwrap();
+    for (rate, reached) in [(16_000, "8 kHz"), (44_100, "22 kHz"), (48_000, "23.5 kHz")] {
+        write(&speech.join("a.wav"), spec(rate, 1), hiss(rate as usize).map(|x| 0.1 * x));
+        denoise([Path::new("train"), &speech, Path::new("-o"), &narrow])
+            .args(["--rate", "8000", "--rank", "2", "--iterations", "1", "--force"])
+            .assert()
+            .success();
+        let extended = denoise([Path::new("train"), &speech, Path::new("-o"), &wide])
+            .args(["--continue", narrow.to_str().unwrap(), "--iterations", "1", "--force"])
+            .assert()
+            .success();
+        let summary = String::from_utf8_lossy(&extended.get_output().stderr).into_owned();
+        assert!(
+            summary.contains(&format!("narrow with its spectra extended to {reached}, from")),
+            "{summary}"
+        );
+    }
+}
+
 #[test]
 fn invalid_folders_are_named() {
     let folder = Folder::new();

@@ -72,25 +72,23 @@ pub fn spectral_distances<R: Sample, E: Sample>(
     }
     let transform = alphamf_fourier::forward::<f64>(frame);
     let mut spectrum = transform.make_output_vec();
+    let window: Vec<f64> =
+        (0..frame).map(|n| 0.5 - 0.5 * (std::f64::consts::TAU * n as f64 / frame as f64).cos()).collect();
     let mut powers = |samples: &[f64]| -> Vec<f64> {
-        let frames = samples.windows(frame).step_by(hop);
-        frames
-            .flat_map(|samples| {
-                let window = |n: usize| 0.5 - 0.5 * (std::f64::consts::TAU * n as f64 / frame as f64).cos();
-                let mut windowed: Vec<f64> = samples.iter().enumerate().map(|(n, x)| window(n) * x).collect();
-                let done = transform.process(&mut windowed, &mut spectrum);
-                debug_assert!(done.is_ok(), "the buffers have the planned lengths");
-                spectrum.iter().map(|x| x.norm_sqr()).collect::<Vec<f64>>()
-            })
-            .collect()
+        let mut windowed: Vec<f64> = window.iter().zip(samples).map(|(window, x)| window * x).collect();
+        let done = transform.process(&mut windowed, &mut spectrum);
+        debug_assert!(done.is_ok(), "the buffers have the planned lengths");
+        spectrum.iter().map(|x| x.norm_sqr()).collect()
     };
-    let (reference, estimate) = (powers(reference), powers(estimate));
-    let floor = reference.iter().fold(TINY, |most, &power| most.max(FLOOR * power));
+    // Spectra of the reference are taken twice: those of an hour fill gigabytes.
+    let frames = |samples| <[f64]>::windows(samples, frame).step_by(hop);
+    let floor = frames(reference).flat_map(&mut powers).fold(TINY, |most, power| most.max(FLOOR * power));
     let count = bins.clone().count() as f64;
-    let frames = reference.chunks_exact(frame / 2 + 1).zip(estimate.chunks_exact(frame / 2 + 1));
     // The power of the reference in the band, and the distance.
-    let mut distances: Vec<(f64, f64)> = frames
+    let mut distances: Vec<(f64, f64)> = frames(reference)
+        .zip(frames(estimate))
         .map(|(reference, estimate)| {
+            let (reference, estimate) = (powers(reference), powers(estimate));
             let squares = bins
                 .clone()
                 .map(|bin| (10.0 * (reference[bin].max(floor) / estimate[bin].max(floor)).log10()).powi(2));

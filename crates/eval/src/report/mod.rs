@@ -24,9 +24,7 @@ pub fn render(study: &Study, examples: &Examples) -> Result<String, PlotError> {
     let title =
         protocol.map_or_else(|| "Evaluation".to_owned(), |name| format!("Evaluation: {}", escape(name)));
     let mut body = format!("<h1>{title}</h1>");
-    if study.evaluations.len() > 1 {
-        body += &convergence(study)?;
-    }
+    body += &convergence(study)?;
     if !study.comparisons.is_empty() {
         body += &tables::comparisons(study);
     }
@@ -49,8 +47,9 @@ pub fn render(study: &Study, examples: &Examples) -> Result<String, PlotError> {
     ))
 }
 
+/// The charts of the traces; empty without any.
 fn convergence(study: &Study) -> Result<String, PlotError> {
-    let mut html = String::from("<div class=charts>");
+    let mut html = String::new();
     for (against, x_title) in
         [(Abscissa::Iterations, "iterations"), (Abscissa::Time, "seconds of processing per second of audio")]
     {
@@ -60,7 +59,7 @@ fn convergence(study: &Study) -> Result<String, PlotError> {
             let _ = write!(html, "<section>{chart}</section>");
         }
     }
-    Ok(html + "</div>")
+    Ok(if html.is_empty() { html } else { format!("<div class=charts>{html}</div>") })
 }
 
 fn section(evaluation: &Evaluation) -> Result<String, PlotError> {

@@ -38,6 +38,8 @@ for (const table of document.querySelectorAll('table.sortable')) {
 // Players: all versions of a recording run in step, one of them audible.
 const votes = new Map();
 let context, active;
+// The version that a key switches to, from 0; those after the ninth have none.
+const keyed = (key, count) => /^[1-9]$/.test(key) && Number(key) <= count ? Number(key) - 1 : undefined;
 const element = (kind, text, attributes = {}) => Object.assign(document.createElement(kind), {textContent: text}, attributes);
 for (const example of document.querySelectorAll('.example')) {
   const figures = [...example.querySelectorAll('figure')], names = figures.map(figure => figure.dataset.version);
@@ -148,7 +150,8 @@ for (const example of document.querySelectorAll('.example')) {
   example.onkeydown = event => {
     if (event.target.matches('input[type=range]')) return;
     if (event.key === ' ' && event.target === example) { play.click(); event.preventDefault(); }
-    if (event.key >= '1' && event.key <= String(names.length)) choose(Number(event.key) - 1);
+    const version = keyed(event.key, names.length);
+    if (version !== undefined) choose(version);
   };
   show();
 }

@@ -57,13 +57,15 @@ pub fn best_and_worst(files: &[FileResult], count: usize) -> (Vec<usize>, Vec<us
 /// The sections of all examples.
 pub(super) fn sections(study: &Study, examples: &Examples) -> String {
     let mut html = String::new();
+    let mut files = study.evaluations.iter().flat_map(|evaluation| &evaluation.files);
+    let by = if files.any(|file| file.input.is_some()) { "the change of SDR" } else { "SDR" };
     for (title, examples) in [("Best files", &examples.best), ("Worst files", &examples.worst)] {
         if examples.is_empty() {
             continue;
         }
         let _ = write!(
             html,
-            "<section><h2>{title}</h2><p class=muted>By the change of SDR. Keys: space plays, 1 to 9 switch. Blind, the \
+            "<section><h2>{title}</h2><p class=muted>By {by}. Keys: space plays, 1 to 9 switch. Blind, the \
              versions are shuffled and without names. Spectrograms show {LEVEL_RANGE_DB} dB below the loudest bin of the \
              clean file.</p>"
         );

@@ -37,6 +37,22 @@ fn recordings_find_their_clean_files() {
 }
 
 #[test]
+fn recordings_with_several_clean_files_are_reported_so() {
+    let (folder, _) = corpus();
+    let data = folder.path();
+    put(data, "clean/again/sp02.wav", &sound(0.0));
+    put(data, "noisy/again/sp02.wav", &sound(0.1));
+    put(data, "noisy/sp03.wav", &sound(0.1));
+    let pairing = pair_folders(&data.join("clean"), Some(&data.join("noisy")), None).unwrap();
+    let found: Vec<_> = pairing.pairs.iter().map(|pair| pair.name.as_str()).collect();
+    assert_eq!(found, ["again/sp02.wav", "hiss_sn5/sp01_hiss_sn5.wav", "hum_sn0/sp01_hum_sn0.wav"]);
+    let reasons: Vec<_> = pairing.unpaired.iter().map(|failure| failure.reason.as_str()).collect();
+    let several = |reason: &&str| reason.starts_with("several clean files of that name");
+    assert_eq!(reasons.iter().copied().filter(|reason| several(reason)).count(), 2, "{reasons:?}");
+    assert!(reasons.iter().any(|reason| reason.starts_with("no clean file of that name")), "{reasons:?}");
+}
+
+#[test]
 fn folders_without_pairs_are_refused_in_one_line_that_says_what_was_found() {
     let (folder, _) = corpus();
     let data = folder.path();
@@ -48,7 +64,7 @@ fn folders_without_pairs_are_refused_in_one_line_that_says_what_was_found() {
     fs::create_dir(data.join("empty")).unwrap();
     assert!(message("clean", "empty").ends_with("the folder is empty"));
     fs::write(data.join("empty/notes.txt"), "").unwrap();
-    assert!(message("clean", "empty").contains("found 1 other files, such as"));
+    assert!(message("clean", "empty").contains("found 1 other file, such as"));
     assert!(message("clean", "absent").contains("absent"));
     put(data, "other/p232_001.wav", &sound(0.0));
     let nothing = message("other", "noisy");

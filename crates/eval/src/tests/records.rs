@@ -1,6 +1,7 @@
 //! Records, comparisons and reports.
 
 use super::*;
+use std::io::Write;
 
 #[test]
 fn records_keep_every_bit_and_name_what_made_them() {
@@ -16,6 +17,8 @@ fn records_keep_every_bit_and_name_what_made_them() {
     let record = Study::new(vec![record]);
     let read: Study = serde_json::from_str(&record.to_json()).unwrap();
     assert_eq!(read, record);
+    let page = report::render(&record, &report::Examples::default()).unwrap();
+    assert!(page.contains("1 file with an infinite SDR is left out."));
 
     let csv = record.to_csv();
     let record = &record.evaluations[0];
@@ -71,6 +74,13 @@ fn studies_compare_systems_and_draw_their_traces() {
     assert_eq!((x0, x1), (0.0, 100.0));
     assert!((y0 - sdr(1).output.mean).abs() < 1e-9 && (y1 - sdr(0).output.mean).abs() < 1e-9);
     assert!(study.curves(Abscissa::Time)[0].points[1].0 > 0.0);
+
+    // A page shows traces of one system, too, and no empty chart without any.
+    let [traced, idle] = <[Evaluation; 2]>::try_from(study.evaluations).unwrap();
+    for (system, charts) in [(traced, 2), (idle, 0)] {
+        let page = report::render(&Study::new(vec![system]), &report::Examples::default()).unwrap();
+        assert_eq!(page.matches("<title>Convergence</title>").count(), charts);
+    }
 }
 
 #[test]
@@ -110,4 +120,27 @@ fn reports_hold_everything_and_escape_what_they_are_given() {
     let text = text.replace("http://www.w3.org/2000/svg", "");
     assert!(!text.contains("http") && !text.contains("NaN"));
     assert!(!page.contains(&folder.path().display().to_string()), "nothing of the machine");
+
+    // Without recordings there is no change to choose the examples by.
+    assert!(page.contains(">By the change of SDR.") && !page.contains(">By SDR."));
+    let mut enhanced = evaluation("one");
+    enhanced.files.iter_mut().for_each(|file| file.input = None);
+    let page = report::render(&Study::new(vec![enhanced]), &examples).unwrap();
+    assert!(page.contains(">By SDR.") && !page.contains(">By the change of SDR."));
+}
+
+/// A study of twelve samplers has fourteen versions of a recording.
+#[test]
+fn keys_switch_versions_however_many_there_are() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/report/page.js");
+    let keys = "const page = require('fs').readFileSync(process.argv[1], 'utf8');\
+        const keyed = new Function('document', page + '; return keyed;')({querySelectorAll: () => []});\
+        const of = count => ['0', '1', '2', '9', 'Enter', ' ', '10'].map(key => keyed(key, count) ?? '-').join('');\
+        console.log([3, 9, 14].map(of).join(' '));";
+    let Ok(run) = std::process::Command::new("node").args(["-e", keys]).arg(script).output() else {
+        std::io::stderr().write_all(b"SKIPPED: no node for the script of the page\n").unwrap();
+        return;
+    };
+    let found = String::from_utf8_lossy(&run.stdout);
+    assert_eq!(found.trim_end(), "-01---- -018--- -018---", "{}", String::from_utf8_lossy(&run.stderr));
 }

@@ -105,6 +105,12 @@ fn high_pass_removes_what_is_below_and_nothing_else() {
         let error = left.iter().zip(tone(75.0)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(error < 1e-11, "{error}");
     }
+    let above = score(&sound(0.0), &sound(0.1), 4_001.0);
+    assert_eq!(
+        above,
+        Err(ScoreError::HighPass { hertz: 4_001.0, rate: 8_000 }),
+        "not that the clean file is silent"
+    );
 }
 
 #[test]
@@ -149,6 +155,79 @@ fn an_interrupted_run_continues_wherever_it_was_cut_and_repeats_nothing() {
         assert_eq!(calls, 4 - kept, "cut at byte {cut}");
         assert_eq!(without_times(results), without_times(complete.clone()), "cut at byte {cut}");
     }
+}
+
+/// Runs with the journal `run.jsonl`: results, failures, and how many recordings were denoised.
+fn journalled(folder: &Path, pairs: &[Pair], options: &Options) -> (Vec<FileResult>, Vec<Failure>, usize) {
+    let journal = Journal::open(&folder.join("run.jsonl"), &provenance()).unwrap();
+    let calls = AtomicUsize::new(0);
+    let denoise = |signal: &Signal, observer: &mut Observer| {
+        calls.fetch_add(1, Ordering::Relaxed);
+        smooth(signal, observer)
+    };
+    let (results, failures) =
+        evaluate(pairs, options, Some(&journal), denoise, |_| ControlFlow::Continue(())).unwrap();
+    (results, failures, calls.into_inner())
+}
+
+/// A manifest may get a column of conditions between two runs.
+#[test]
+fn results_of_a_journal_have_the_conditions_of_the_run() {
+    let (folder, mut pairing) = corpus();
+    pairing.pairs.iter_mut().for_each(|pair| pair.condition = None);
+    journalled(folder.path(), &pairing.pairs, &Options::default());
+    for (pair, condition) in pairing.pairs.iter_mut().zip(["a", "b", "a", "b"]) {
+        pair.condition = Some(condition.into());
+    }
+    let (results, _, calls) = journalled(folder.path(), &pairing.pairs, &Options::default());
+    assert_eq!(calls, 0);
+    let conditions: Vec<_> = results.iter().map(|result| result.condition.as_deref().unwrap()).collect();
+    assert_eq!(conditions, ["a", "b", "a", "b"]);
+}
+
+#[test]
+fn audio_that_a_resumed_run_lacks_is_saved() {
+    let (folder, pairing) = corpus();
+    let (first, ..) = journalled(folder.path(), &pairing.pairs[..2], &Options::default());
+    let options = Options { save: Some(folder.path().join("saved")), replace: true, ..Options::default() };
+    let (results, _, calls) = journalled(folder.path(), &pairing.pairs, &options);
+    assert_eq!(calls, 4);
+    assert_eq!(without_times(results[..2].to_vec()), without_times(first));
+    let saved = |pair: &Pair| options.saved(pair).unwrap();
+    assert!(pairing.pairs.iter().all(|pair| saved(pair).exists()), "in the journal or not");
+    fs::remove_file(saved(&pairing.pairs[1])).unwrap();
+    let (again, _, calls) = journalled(folder.path(), &pairing.pairs, &options);
+    assert_eq!((calls, saved(&pairing.pairs[1]).exists()), (1, true));
+    assert_eq!(without_times(again), without_times(results));
+    let journal = fs::read_to_string(folder.path().join("run.jsonl")).unwrap();
+    assert_eq!(journal.lines().count(), 5, "one line for each file");
+}
+
+#[test]
+fn a_finished_file_that_can_no_longer_be_read_is_a_failure_alone() {
+    let (folder, pairing) = corpus();
+    journalled(folder.path(), &pairing.pairs[1..], &Options::default());
+    fs::remove_file(pairing.pairs[2].noisy.as_ref().unwrap()).unwrap();
+    let (results, failures, calls) = journalled(folder.path(), &pairing.pairs, &Options::default());
+    assert_eq!((results.len(), failures.len(), calls), (3, 1, 1));
+    assert_eq!(failures[0].name, pairing.pairs[2].name);
+    assert!(failures[0].reason.contains("sp01_hum_sn0.wav: "), "{}", failures[0].reason);
+}
+
+/// A manifest may name anything.
+#[test]
+#[cfg(unix)]
+fn a_pipe_among_the_files_is_not_waited_for() {
+    let (folder, mut pairing) = corpus();
+    let pipe = folder.path().join("pipe.wav");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    pairing.pairs[1].noisy = Some(pipe);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let path = folder.path().to_owned();
+    std::thread::spawn(move || sender.send(journalled(&path, &pairing.pairs, &Options::default())));
+    let (results, failures, _) = receiver.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+    assert_eq!((results.len(), failures.len()), (3, 1));
+    assert!(failures[0].reason.ends_with("pipe.wav: not a regular file"), "{}", failures[0].reason);
 }
 
 #[test]

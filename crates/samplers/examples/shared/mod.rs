@@ -3,6 +3,7 @@
 #![allow(dead_code)] // Each example takes a part.
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -17,17 +18,44 @@ use rand_distr::{Distribution, Gamma};
 
 pub type Outcome = Result<(), Box<dyn Error>>;
 
+/// Checks that the command line has these options alone, and `--out`, each with a value: an example may run for hours, and
+/// replaces the page of an earlier run.
+pub fn check_options(known: &[&str]) -> Outcome {
+    check_arguments(env::args_os().skip(1), known)
+}
+
+pub fn check_arguments(mut arguments: impl Iterator<Item = OsString>, known: &[&str]) -> Outcome {
+    while let Some(name) = arguments.next() {
+        if !known.iter().chain(&["--out"]).any(|known| name == *known) {
+            let expected = known.iter().map(|known| format!("{known}, ")).collect::<String>();
+            return Err(format!("{}: expected {expected}--out", name.display()).into());
+        }
+        if arguments.next().is_none() {
+            return Err(format!("{}: expected a value", name.display()).into());
+        }
+    }
+    Ok(())
+}
+
 /// The value after `--name` on the command line.
 pub fn option(name: &str) -> Option<PathBuf> {
     let mut arguments = env::args_os().skip_while(|argument| argument.to_str() != Some(name));
     arguments.nth(1).map(PathBuf::from)
 }
 
-/// The whole number after `--name`, or another where there is none.
+/// The whole number after `--name`, at least 1, or another where there is none.
 pub fn number_option(name: &str, otherwise: usize) -> Result<usize, Box<dyn Error>> {
-    let Some(value) = option(name) else { return Ok(otherwise) };
-    let text = value.to_string_lossy();
-    text.parse().map_err(|_| format!("{name} {text}: expected a whole number").into())
+    number_from(name, otherwise, 1)
+}
+
+/// The whole number after `--name`, at least `least`, or another where there is none.
+pub fn number_from(name: &str, otherwise: usize, least: usize) -> Result<usize, Box<dyn Error>> {
+    option(name).map_or(Ok(otherwise), |value| whole_number(name, &value.to_string_lossy(), least))
+}
+
+pub fn whole_number(name: &str, text: &str, least: usize) -> Result<usize, Box<dyn Error>> {
+    let number = text.parse().ok().filter(|number| *number >= least);
+    number.ok_or_else(|| format!("{name} {text}: expected a whole number, at least {least}").into())
 }
 
 /// The content of a compressed file.
@@ -78,7 +106,7 @@ pub fn convergence(trace: &[f64]) -> (f64, usize) {
 
 /// The mean of the last fifth of a trace.
 pub fn settled(trace: &[f64]) -> f64 {
-    let tail = &trace[trace.len() - trace.len() / 5..];
+    let tail = &trace[trace.len() - (trace.len() / 5).max(1)..];
     tail.iter().sum::<f64>() / tail.len() as f64
 }
 

@@ -7,6 +7,9 @@ mod comparators;
 mod crf;
 mod diagnostics;
 mod distributed;
+#[path = "../../examples/shared/mod.rs"]
+mod example_parts;
+mod examples;
 mod golden;
 mod hamcmc;
 mod lda;
