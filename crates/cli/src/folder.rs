@@ -16,7 +16,7 @@ use super::record::{self, Record, Snapshot, State, WantedReport};
 use super::recording::Recording;
 use super::reports::Reports;
 use super::stats::{Entry, Outcome, Run};
-use super::streams::is_standard;
+use super::streams::{check_output, check_possible, is_standard};
 use super::terminal::{columns, is_interactive, say, write_error};
 use alphamf::Cancelled;
 use alphamf_files::output::{follow_links, is_partial};
@@ -200,6 +200,7 @@ impl Folders<'_> {
             if bare.exists() && !bare.is_dir() {
                 return Err(anyhow!("it is not a folder").context(Failure::Output(folder.to_owned())));
             }
+            check_possible(&bare)?;
         }
         let apart = [
             (Some(self.results), "the results would replace the recordings"),
@@ -406,6 +407,8 @@ fn denoise(
     for folder in task.outputs().filter_map(Path::parent) {
         fs::create_dir_all(folder).with_context(|| Failure::Output(folder.to_owned()))?;
     }
+    // Some reports are begun when all else is done.
+    task.outputs().try_for_each(check_output)?;
     let recording = Recording {
         denoiser: run.denoiser(),
         session: run.session(),

@@ -256,6 +256,12 @@ fn files_are_no_folders_of_results_or_reports() {
             &["file/: cannot be written: it is not a folder"],
         );
     }
+    // Nor can there be folders below it.
+    let below = file.join("x");
+    let words = format!("x: cannot be written: {} is not a folder", file.display());
+    fails(&[&input, folder_of, &below], &[], OUTPUT, &[&words]);
+    fails(&[&input, &below.with_extension("wav")], &[], OUTPUT, &["file is not a folder"]);
+    fails(&[&input, folder_of, &out], &["--plot", below.to_str().unwrap()], OUTPUT, &[&words]);
     assert_eq!(folder.names(), ["a.wav", "file"]);
 }
 
