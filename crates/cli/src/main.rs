@@ -14,6 +14,7 @@ mod help_tests;
 mod inputs;
 mod interrupts;
 mod join;
+mod letters;
 mod live;
 mod live_audio;
 mod manifest;

@@ -500,6 +500,27 @@ fn names_are_one_by_way_of_links() {
 }
 
 /// Each takes its number at once, where all before it would be tried for each.
+/// On macOS and Windows, and on some disks elsewhere, one would replace the other.
+#[test]
+fn names_in_upper_and_lower_case_have_results_of_their_own() {
+    let folder = Folder::new();
+    for (inside, name) in [("x", "t.wav"), ("y", "T.WAV")] {
+        fs::create_dir(folder.join(inside)).unwrap();
+        recording(&folder.join(inside).join(name));
+    }
+    let levels = folder.join("levels");
+    let arguments = [&folder.join("x"), &folder.join("y"), Path::new("-o"), &folder.join("out")];
+    let run =
+        |options: &[&str]| table(&arguments, &[&["--levels", levels.to_str().unwrap()], options].concat(), 0);
+    assert!(run(&["--force"]).contains("2 denoised, 0 skipped, 0 failed"));
+    assert!(run(&[]).contains("0 denoised, 2 skipped, 0 failed"));
+    let is_one = folder.join("X").is_dir();
+    let second = if is_one { "T-2" } else { "T" };
+    let (result, report) = (folder.join("out").join(second), levels.join(second));
+    let result = result.with_extension(if is_one { "wav" } else { "WAV" });
+    assert!(result.is_file() && report.with_extension("csv").is_file());
+}
+
 #[test]
 fn many_equal_names_are_numbered_quickly() {
     let folder = Folder::new();
