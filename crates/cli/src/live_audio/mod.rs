@@ -29,6 +29,7 @@ Exit codes:
   3    input failed: no such device, sample rate out of range, no permission, or disconnected
   4    output failed
   5    invalid dictionary
+
 The buffer between the devices is bounded: overruns drop samples, underruns insert silence; both are counted.")]
 pub struct Arguments {
     /// List the devices, and exit.
