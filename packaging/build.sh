@@ -49,7 +49,7 @@ share() {
     rm -rf "$share"
     mkdir -p "$share"/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d,doc/alphamf}
     "$program" man >"$share/man/man1/denoise.1"
-    for command in train eval join merge live; do
+    for command in train eval live join merge completions man; do
         "$program" man "$command" >"$share/man/man1/denoise-$command.1"
     done
     printf '.so man1/denoise.1\n' >"$share/man/man1/alphamf.1"

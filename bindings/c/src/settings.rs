@@ -74,6 +74,10 @@ impl alphamf_settings {
                 .map_err(|_| setting(format!("speech_track is {value}; expected true or false")))?;
         } else if name == "no_dither" {
             return Err(setting("no_dither has no effect: samples are floats"));
+        } else if !Options::names().contains(&name) {
+            let options = Options::names().iter().copied().filter(|name| *name != "no_dither");
+            let known: Vec<&str> = options.chain(["threads", "speech_track"]).collect();
+            return Err(setting(format!("option is {name}; expected {}", known.join(", "))));
         } else {
             // Numbers and booleans as in JSON; anything else is text.
             let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));

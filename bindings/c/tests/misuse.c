@@ -32,6 +32,8 @@ int main(void) {
     EXPECT(alphamf_set(settings, "quality", NULL) == ALPHAMF_INPUT);
     EXPECT(alphamf_set(settings, "quality", "best") == ALPHAMF_SETTING);
     EXPECT(strstr(alphamf_error(), "`quality` is \"best\": expected normal or fast"));
+    EXPECT(alphamf_set(settings, "model", "x") == ALPHAMF_SETTING && strstr(alphamf_error(), "option is model"));
+    EXPECT(strstr(alphamf_error(), "impulses, threads, speech_track") && !strstr(alphamf_error(), "no_dither"));
     EXPECT(alphamf_set(settings, "quality", "fast") == ALPHAMF_OK);
     EXPECT(alphamf_set(settings, "no_neural", "true") == ALPHAMF_OK);
     EXPECT(alphamf_set(settings, "sampler", "hmc") == ALPHAMF_OK);

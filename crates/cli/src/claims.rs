@@ -1,6 +1,7 @@
 //! Rejects outputs that would overwrite an input, another output, or a file that exists.
 
 use super::failure::{Failure, usage};
+use super::letters::{self, folded};
 use super::record::State;
 use super::streams::{is_standard, name};
 use alphamf_files::output::place;
@@ -11,10 +12,21 @@ use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
 /// The files of a run, identified by device and inode (or place) and not by spelling.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Claims {
     read: HashMap<Identity, PathBuf>,
     written: HashMap<Identity, PathBuf>,
+    /// The first of the places that differ in upper and lower case alone.
+    places: HashMap<PathBuf, PathBuf>,
+    /// Whether such places are one in a folder.
+    are_one_in: fn(&Path) -> bool,
+}
+
+impl Default for Claims {
+    fn default() -> Self {
+        let (read, written, places) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { read, written, places, are_one_in: letters::are_one_in }
+    }
 }
 
 /// Names of standard output as a file.
@@ -61,7 +73,11 @@ impl Claims {
         // Standard input may be a file, too.
         let real = if is_standard(path) { Path::new("/dev/stdin") } else { path };
         if let Some(identity) = Identity::of(real) {
-            self.read.entry(identity).or_insert_with(|| name(path, "standard input").to_owned());
+            let place = place(real);
+            self.places.entry(folded(&place)).or_insert_with(|| place.clone());
+            for identity in [identity, Identity::Place(place)] {
+                self.read.entry(identity).or_insert_with(|| name(path, "standard input").to_owned());
+            }
         }
     }
 
@@ -79,7 +95,11 @@ impl Claims {
             // It may be a pipe, and a file as well.
             [Some(Identity::Place("-".into())), Identity::of(Path::new("/dev/stdout"))]
         } else {
-            [Identity::of(path), None]
+            let identity = Identity::of(path);
+            let place = identity.is_some().then(|| Identity::Place(self.one_spelling(place(path))));
+            // A file that does not exist yet is its place alone.
+            let place = place.filter(|place| identity.as_ref() != Some(place));
+            [identity, place]
         };
         for identity in identities.into_iter().flatten() {
             if let Some(input) = self.read.get(&identity) {
@@ -93,6 +113,13 @@ impl Claims {
             }
         }
         Ok(())
+    }
+
+    /// A place in the spelling of the first that is the same, where upper and lower case are one.
+    fn one_spelling(&mut self, place: PathBuf) -> PathBuf {
+        let first = self.places.entry(folded(&place)).or_insert_with(|| place.clone());
+        let is_one = *first != place && place.parent().is_some_and(self.are_one_in);
+        if is_one { first.clone() } else { place }
     }
 }
 
@@ -128,4 +155,27 @@ fn of_another(output: &Path, input: &Path) -> anyhow::Error {
     let input = here.and_then(|here| input.strip_prefix(here).ok()).unwrap_or(input);
     let failure = Failure::OfAnother(output.to_owned(), input.to_owned());
     anyhow!("choose another folder, or use --force to replace it").context(failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn upper_and_lower_case_are_one_where_the_file_system_has_it_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("in.wav"), "x").unwrap();
+        for is_one in [false, true] {
+            let are_one_in: fn(&Path) -> bool = if is_one { |_| true } else { |_| false };
+            let mut claims = Claims { are_one_in, ..Claims::default() };
+            claims.read(&path("in.wav"));
+            let mut write = |name: &str| claims.write(&path(name)).map_err(|error| error.to_string());
+            assert!(write("in.wav").is_err() && write("out.wav").is_ok() && write("out.wav").is_err());
+            let [input, output] = ["IN.wav", "OUT.wav"].map(write);
+            assert_eq!(input.is_err_and(|error| error.contains("same file as the input")), is_one);
+            let twice = |error: String| error.contains("written twice") && error.contains("out.wav");
+            assert_eq!(output.is_err_and(twice), is_one);
+        }
+    }
 }

@@ -11,7 +11,7 @@ pub struct Common {
     /// Set the number of worker threads.
     ///
     /// Range: 1 to 1024. Default: one per core. Output does not depend on it.
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = parse_threads)]
     threads: Option<u16>,
 
     /// Print errors only.
@@ -30,6 +30,11 @@ pub struct Common {
     /// Print help: common options with -h, all with --help.
     #[arg(short, long, global = true, action = clap::ArgAction::Help)]
     help: Option<bool>,
+}
+
+fn parse_threads(text: &str) -> Result<u16, String> {
+    let threads = text.parse().ok().filter(|threads| (1..=1024).contains(threads));
+    threads.ok_or_else(|| "expected a whole number from 1 to 1024".to_owned())
 }
 
 /// The options of every command but help, hidden, for commands on which they have no effect.

@@ -16,7 +16,7 @@ use super::recording::{Found, Recording, SpeechFormat};
 use super::reports::Reports;
 use super::shard::Shard;
 use super::stats::{Earlier, Entry, Run};
-use super::streams::{check_output, is_standard, name};
+use super::streams::{check_output, check_possible, is_standard, name};
 use super::terminal::{first_error, say};
 use alphamf::denoiser::Denoiser;
 use anyhow::Context;
@@ -172,8 +172,8 @@ fn several(
     // The run creates the folder of the results.
     let is_made = |folder: &&Path| !folder.exists() && plain(folder).starts_with(plain(results));
     let made = stats.and_then(Path::parent).filter(is_made);
-    if let Some(path) = stats.filter(|_| made.is_none()) {
-        check_output(path)?;
+    if let Some(path) = stats {
+        if made.is_none() { check_output(path)? } else { check_possible(path)? }
     }
     let manifest = arguments.manifest.as_deref().map(Manifest::read).transpose()?;
     let listed = manifest.as_ref().map(Manifest::recordings).unwrap_or_default();

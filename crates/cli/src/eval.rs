@@ -114,7 +114,7 @@ pub struct Arguments {
     /// Remove lower frequencies before scoring, in Hz.
     ///
     /// Range: 0 to 20000. A protocol sets its own.
-    #[arg(long, value_name = "HZ", default_value_t = 0.0, value_parser = parse_frequency)]
+    #[arg(long, value_name = "HZ", default_value_t = 0.0, allow_negative_numbers = true, value_parser = parse_frequency)]
     #[arg(conflicts_with = "protocol")]
     high_pass: f64,
 

@@ -16,13 +16,13 @@ use super::record::{self, Record, Snapshot, State, WantedReport};
 use super::recording::Recording;
 use super::reports::Reports;
 use super::stats::{Entry, Outcome, Run};
-use super::streams::is_standard;
+use super::streams::{check_output, check_possible, is_standard};
 use super::terminal::{columns, is_interactive, say, write_error};
 use alphamf::Cancelled;
 use alphamf_files::output::{follow_links, is_partial};
 use alphamf_files::{Error, WriteError};
 use anyhow::{Context, anyhow};
-use names::{names, with_ending};
+use names::{Names, names, with_ending};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -146,9 +146,11 @@ fn tasks(
     processing: &Processing,
     sources: &HashMap<String, String>,
 ) -> Vec<Task> {
-    let names = names(&found, processing, sources);
+    let one = Names::of(&found, folders.results);
+    let names = names(&found, processing, sources, one);
+    let stem = |name: &Path| one.key(&name.with_extension(""));
     let mut stems: HashMap<PathBuf, usize> = HashMap::new();
-    names.iter().for_each(|name| *stems.entry(name.with_extension("")).or_default() += 1);
+    names.iter().for_each(|name| *stems.entry(stem(name)).or_default() += 1);
     let holds_recording = |folder: &&Path| {
         let place = fs::canonicalize(folder).ok();
         place.is_some_and(|place| {
@@ -158,7 +160,7 @@ fn tasks(
     let marked = folders.reports.residual.filter(|folder| !holds_recording(folder)).map(Path::to_owned);
     let task = |(Listed { input, .. }, name): (Listed, PathBuf)| {
         // Beside `talk.flac`, what belongs to `talk.wav` has the whole name.
-        let is_alone = stems.get(&name.with_extension("")).is_none_or(|&count| count == 1);
+        let is_alone = stems.get(&stem(&name)).is_none_or(|&count| count == 1);
         let below = |folder: &Path, ending: &str| {
             let mut named = folder.join(&name);
             if is_alone {
@@ -200,6 +202,7 @@ impl Folders<'_> {
             if bare.exists() && !bare.is_dir() {
                 return Err(anyhow!("it is not a folder").context(Failure::Output(folder.to_owned())));
             }
+            check_possible(&bare)?;
         }
         let apart = [
             (Some(self.results), "the results would replace the recordings"),
@@ -406,6 +409,8 @@ fn denoise(
     for folder in task.outputs().filter_map(Path::parent) {
         fs::create_dir_all(folder).with_context(|| Failure::Output(folder.to_owned()))?;
     }
+    // Some reports are begun when all else is done.
+    task.outputs().try_for_each(check_output)?;
     let recording = Recording {
         denoiser: run.denoiser(),
         session: run.session(),

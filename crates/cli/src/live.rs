@@ -21,7 +21,7 @@ pub struct Live {
     /// Set the latency of --live, in ms.
     ///
     /// Range: 4 to 64. Default: 16.
-    #[arg(long, value_name = "MS", value_parser = parse_latency)]
+    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = parse_latency)]
     latency: Option<f64>,
 }
 

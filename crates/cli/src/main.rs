@@ -14,6 +14,7 @@ mod help_tests;
 mod inputs;
 mod interrupts;
 mod join;
+mod letters;
 mod live;
 mod live_audio;
 mod manifest;
@@ -35,7 +36,7 @@ mod time;
 mod train;
 
 use anyhow::Context;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Arg, CommandFactory, Parser, Subcommand};
 use common::{Common, without_effect};
 use failure::{exit_code, one_line};
 use std::panic;
@@ -105,6 +106,7 @@ Exit codes:
   4    an output cannot be written, exists, or is an input
   5    invalid dictionary
   130  interrupted
+
 With several inputs, one that fails does not stop the others; the exit code is that of the first that failed.")]
 pub struct Arguments {
     #[command(subcommand)]
@@ -151,7 +153,7 @@ enum Command {
         /// Choose the command.
         ///
         /// Default: denoise itself.
-        #[arg(value_parser = ["train", "eval", "live", "join", "merge"])]
+        #[arg(value_parser = ["train", "eval", "live", "join", "merge", "completions", "man"])]
         command: Option<String>,
     },
 }
@@ -199,10 +201,29 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 
 /// The manual page of a command.
 fn manual(command: Option<&str>) -> clap_mangen::Man {
-    let mut program = Arguments::command();
+    // Help of a command has no page of its own.
+    let mut program = Arguments::command().disable_help_subcommand(true);
     program.build();
     let found = command.and_then(|name| program.find_subcommand(name)).cloned();
-    clap_mangen::Man::new(found.unwrap_or(program))
+    let mut page = found.unwrap_or(program);
+    // Its own has options without their values, and one of several inputs.
+    let usage = page.render_usage().to_string();
+    let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).to_owned();
+    clap_mangen::Man::new(page.override_usage(usage).mut_args(with_all_words))
+        .source(concat!("denoise ", env!("CARGO_PKG_VERSION")))
+}
+
+/// An option with all that the manual page leaves out: its other names, and the only sentence of one that `-h` leaves out.
+fn with_all_words(option: Arg) -> Arg {
+    let names: Vec<String> =
+        option.get_visible_aliases().unwrap_or_default().iter().map(|name| format!("--{name}")).collect();
+    let Some(help) = option.get_long_help().or(option.get_help()).map(ToString::to_string) else {
+        return option;
+    };
+    match names.as_slice() {
+        [] => option.long_help(help),
+        names => option.long_help(format!("{help}\n\n[alias: {}]", names.join(", "))),
+    }
 }
 
 /// The command that a mistyped word most likely means.

@@ -196,7 +196,7 @@ impl Processing {
             return Ok(());
         }
         Err(usage(format!(
-            "{name}: only WAV and FLAC are written, and by ffmpeg .mp3, .m4a, .opus, .ogg and video: change the extension or set --format"
+            "{name}: only WAV and FLAC are written, and by ffmpeg .aiff, .mp3, .m4a, .opus, .ogg and video: change the extension or set --format"
         )))
     }
 }

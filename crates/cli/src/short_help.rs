@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{Arg, CommandFactory, Parser};
 use std::error::Error as _;
 use std::ffi::OsString;
-use std::num::ParseFloatError;
+use std::num::{ParseFloatError, ParseIntError};
 use std::process::ExitCode;
 
 /// Parses the command line. `Err` holds the exit code of help and of the version, which are printed; a wrong command line ends the
@@ -56,19 +56,21 @@ fn command_first(mut line: Vec<OsString>) -> Vec<OsString> {
     line
 }
 
-/// The error of a command line; what is no number, such as `0,8` and `80%`, with an example of one.
+/// The error of a command line; what is no number, such as `0,8` and `80%`, or no whole one, with an example of one.
 fn in_plain_words(error: clap::Error) -> clap::Error {
-    let is_number = error.source().is_some_and(|source| source.is::<ParseFloatError>());
+    let expected = error.source().and_then(|source| match source {
+        source if source.is::<ParseFloatError>() => Some("a number such as 0.8"),
+        source if source.is::<ParseIntError>() => Some("a whole number such as 8, not below 0"),
+        _ => None,
+    });
     let context = |kind| error.get(kind).map(ToString::to_string);
     let Some((argument, value)) = context(ContextKind::InvalidArg).zip(context(ContextKind::InvalidValue))
     else {
         return error;
     };
-    if !is_number {
-        return error;
-    }
+    let Some(expected) = expected else { return error };
     let message = format!(
-        "invalid value '{value}' for '{argument}': expected a number such as 0.8\n\n\
+        "invalid value '{value}' for '{argument}': expected {expected}\n\n\
          For more information, try '--help'.\n"
     );
     clap::Error::raw(error.kind(), message)

@@ -25,21 +25,40 @@ pub fn check_output(path: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let reason = if !folder.is_dir() {
+    let reason = if let Some(reason) = obstacle(path) {
+        reason
+    } else if !folder.is_dir() {
         format!("no such folder: {}", folder.display())
     } else if path.is_dir() {
         "is a folder".to_owned()
-    } else if let Some(error) = write_error_of(folder).or_else(|| name_error_of(path)) {
+    } else if let Some(error) = write_error_of(folder) {
         error.to_string()
     } else {
         return Ok(());
     };
-    Err(anyhow::anyhow!(reason).context(Failure::Output(path.to_owned())))
+    Err(refused(path, reason))
 }
 
-/// Why no file can have this name: it is too long, for example.
-fn name_error_of(path: &Path) -> Option<io::Error> {
-    fs::symlink_metadata(path).err().filter(|error| error.kind() != io::ErrorKind::NotFound)
+/// Refuses an output that cannot exist, although its folder may still be made: see [`check_output`] for a folder that exists.
+pub fn check_possible(path: &Path) -> anyhow::Result<()> {
+    obstacle(path).map_or(Ok(()), |reason| Err(refused(path, reason)))
+}
+
+fn refused(path: &Path, reason: String) -> anyhow::Error {
+    anyhow::anyhow!(reason).context(Failure::Output(path.to_owned()))
+}
+
+/// Why nothing can have this path: there is a file on the way to it, or a name is too long, for example.
+fn obstacle(path: &Path) -> Option<String> {
+    let exists = |folder: &&Path| folder.as_os_str().is_empty() || fs::symlink_metadata(folder).is_ok();
+    let above = path.ancestors().skip(1).find(exists)?;
+    if !above.as_os_str().is_empty() && !above.is_dir() {
+        return Some(format!("{} is not a folder", above.display()));
+    }
+    // Of a path whose folder is missing, the system says no more than that.
+    let names = path.strip_prefix(above).ok()?.iter().map(|name| above.join(name));
+    let mut errors = names.chain([path.to_owned()]).filter_map(|named| fs::symlink_metadata(named).err());
+    errors.find(|error| error.kind() != io::ErrorKind::NotFound).map(|error| error.to_string())
 }
 
 /// Why files cannot be written to a folder, where the system reports it in advance.

@@ -19,6 +19,7 @@ use alphamf_files as audio;
 use anyhow::{Context, anyhow};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::Instant;
 
 /// Arguments of `denoise train`.
@@ -32,31 +33,31 @@ pub struct Arguments {
     ///
     /// Its band is half of it. Range: 8000 to 192000. Default: the lowest of the folder. Files at higher rates need no
     /// conversion.
-    #[arg(long, value_name = "HZ", help_heading = "Model")]
+    #[arg(long, value_name = "HZ", help_heading = "Model", allow_negative_numbers = true, value_parser = u32::from_str)]
     rate: Option<u32>,
 
     /// Set the number of spectra.
     ///
     /// Range: 1 to 1000.
-    #[arg(long, value_name = "N", help_heading = "Model", default_value_t = TrainingSettings::default().rank)]
+    #[arg(long, value_name = "N", help_heading = "Model", default_value_t = TrainingSettings::default().rank, allow_negative_numbers = true)]
     rank: usize,
 
     /// Set the characteristic exponent of speech.
     ///
     /// Range: 0.2 to 2.
-    #[arg(long, value_name = "ALPHA", help_heading = "Model", default_value_t = TrainingSettings::default().alpha)]
+    #[arg(long, value_name = "ALPHA", help_heading = "Model", default_value_t = TrainingSettings::default().alpha, allow_negative_numbers = true)]
     alpha: f64,
 
     /// Set the number of sweeps over the speech.
     ///
     /// Range: 1 to 100000.
-    #[arg(long, value_name = "N", help_heading = "Model", default_value_t = TrainingSettings::default().iterations)]
+    #[arg(long, value_name = "N", help_heading = "Model", default_value_t = TrainingSettings::default().iterations, allow_negative_numbers = true)]
     iterations: usize,
 
     /// Set the length of the analysis window, in seconds.
     ///
     /// Range: 0.001 to 1.
-    #[arg(long, value_name = "S", help_heading = "Model", default_value_t = TrainingSettings::default().window_seconds)]
+    #[arg(long, value_name = "S", help_heading = "Model", default_value_t = TrainingSettings::default().window_seconds, allow_negative_numbers = true)]
     window: f64,
 
     /// Extend this dictionary above its band.

@@ -1,6 +1,7 @@
 //! File formats that ffmpeg writes for this program, and those that it may read.
 
 use super::report::SubtitleKind;
+use alphamf::signal::SampleFormat;
 use std::path::Path;
 
 /// A kind of file that ffmpeg writes.
@@ -65,6 +66,18 @@ impl Kind {
     /// Whether it holds video.
     pub fn has_video(self) -> bool {
         self.has_video
+    }
+
+    /// The encoder that keeps samples of this format as they are; none if the kind is lossy.
+    pub(super) fn pcm(self, format: SampleFormat) -> Option<&'static str> {
+        (self.muxer == "aiff").then_some(match format {
+            SampleFormat::Int8 => "pcm_s8",
+            SampleFormat::Int16 => "pcm_s16be",
+            SampleFormat::Int24 => "pcm_s24be",
+            SampleFormat::Int32 => "pcm_s32be",
+            SampleFormat::Float32 => "pcm_f32be",
+            SampleFormat::Float64 => "pcm_f64be",
+        })
     }
 
     /// Whether it holds a cover picture beside the audio.

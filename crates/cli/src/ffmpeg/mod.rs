@@ -191,6 +191,14 @@ impl Ffmpeg {
             }
         };
         command.args(kind.encoder);
+        // Samples in the format of the output, or else those that any encoder rounds itself.
+        let (format, dither) = match kind.pcm(layout.format) {
+            Some(encoder) => {
+                command.args(["-c:a", encoder]);
+                (layout.format, layout.dither)
+            }
+            None => (SampleFormat::Float32, None),
+        };
         if let Some(maximum) = kind.max_channels().filter(|&maximum| layout.channels > maximum) {
             command.args(["-ac", &maximum.to_string()]);
             left_out
@@ -200,8 +208,7 @@ impl Ffmpeg {
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut program = Running::start(command, handed.as_ref()).map_err(refused)?;
         let sound = program.child.stdin.take().ok_or_else(|| refused(io::Error::other("no input")))?;
-        let layout =
-            OutputSpec { format: SampleFormat::Float32, container: Container::Wav, dither: None, ..layout };
+        let layout = OutputSpec { format, container: Container::Wav, dither, ..layout };
         let encoding = Encoding { program, file, output: output.to_owned(), left_out };
         match Writer::to_stream(output, layout, metadata, sound) {
             Ok(writer) => Ok((writer, encoding)),

@@ -1,10 +1,40 @@
 //! Names of results.
 
+use crate::letters::{are_one_in, folded};
 use crate::manifest::Listed;
 use crate::processing::Processing;
 use crate::record;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+
+/// Which names are one file in the folder of the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Names {
+    /// The same names alone.
+    Exact,
+    /// Those in upper and lower case, too.
+    Folded,
+}
+
+impl Names {
+    /// Those of a folder, which need not exist: it is only asked if two recordings differ in the case of their names alone.
+    pub(super) fn of(found: &[Listed], results: &Path) -> Self {
+        let mut stems: HashMap<PathBuf, PathBuf> = HashMap::new();
+        let is_another = |Listed { name, .. }: &Listed| {
+            let stem = name.with_extension("");
+            *stems.entry(folded(&stem)).or_insert_with(|| stem.clone()) != stem
+        };
+        if found.iter().any(is_another) && are_one_in(results) { Self::Folded } else { Self::Exact }
+    }
+
+    /// What all names of one file share.
+    pub(super) fn key(self, name: &Path) -> PathBuf {
+        match self {
+            Self::Exact => name.to_owned(),
+            Self::Folded => folded(name),
+        }
+    }
+}
 
 /// Distinct output names: `talk.mp3` becomes `talk.wav`, or `talk.mp3.wav` beside `talk.wav`; recordings with the same name in
 /// two folders are numbered. A recording that has a result keeps its name, whatever else is listed.
@@ -12,15 +42,16 @@ pub(super) fn names(
     found: &[Listed],
     processing: &Processing,
     sources: &HashMap<String, String>,
+    one: Names,
 ) -> Vec<PathBuf> {
     let ending = |name: &Path| processing.ending(name);
     let renamed = |name: &Path| with_ending(name, ending(name));
     let mut count: HashMap<PathBuf, usize> = HashMap::new();
-    found.iter().for_each(|listed| *count.entry(renamed(&listed.name)).or_default() += 1);
+    found.iter().for_each(|listed| *count.entry(one.key(&renamed(&listed.name))).or_default() += 1);
     let mut taken = HashSet::new();
     let mut kept = kept_names(found, processing, sources);
     for name in &mut kept {
-        name.take_if(|name| !taken.insert(name.clone()));
+        name.take_if(|name| !taken.insert(one.key(name)));
     }
     // The next number of a name that is taken.
     let mut next: HashMap<PathBuf, usize> = HashMap::new();
@@ -33,19 +64,19 @@ pub(super) fn names(
             owner.is_some_and(|owner| *owner != record::source(input) && Path::new(owner).exists())
         };
         let mut result = renamed(name);
-        if count.get(&result).is_some_and(|&count| count > 1) && result != *name {
+        if count.get(&one.key(&result)).is_some_and(|&count| count > 1) && result != *name {
             result = name.to_owned();
             result.as_mut_os_string().push(format!(".{}", ending(name)));
         }
         let mut unique = result.clone();
-        while taken.contains(&unique) || (unique != result && is_of_another(&unique)) {
-            let number = next.entry(result.clone()).or_insert(2);
+        while taken.contains(&one.key(&unique)) || (unique != result && is_of_another(&unique)) {
+            let number = next.entry(one.key(&result)).or_insert(2);
             let mut stem = result.file_stem().unwrap_or_default().to_owned();
             stem.push(format!("-{number}.{}", ending(name)));
             unique = result.with_file_name(stem);
             *number += 1;
         }
-        taken.insert(unique.clone());
+        taken.insert(one.key(&unique));
         unique
     });
     result.collect()
@@ -96,4 +127,37 @@ fn fits(result: &Path, name: &Path, ending: &str) -> bool {
 pub(super) fn with_ending(name: &Path, ending: &str) -> PathBuf {
     let has = name.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending));
     if has { name.to_owned() } else { name.with_extension(ending) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Options {
+        #[command(flatten)]
+        processing: Processing,
+    }
+
+    #[test]
+    fn names_in_upper_and_lower_case_are_numbered_where_they_are_one() {
+        let listed = |name: &&str| Listed { input: Path::new("in").join(name), name: name.into() };
+        let found: Vec<Listed> =
+            ["t.wav", "T.WAV", "a/t.wav", "A/T.mp3", "b.mp3"].iter().map(listed).collect();
+        let options = Options::parse_from(["denoise"]);
+        let named = |one, sources: &[(&str, &str)]| {
+            let sources = sources.iter().map(|&(result, source)| (result.to_owned(), source.to_owned()));
+            names(&found, &options.processing, &sources.collect(), one)
+        };
+        let paths = |names: [&str; 5]| names.map(PathBuf::from);
+        assert_eq!(named(Names::Exact, &[]), paths(["t.wav", "T.WAV", "a/t.wav", "A/T.wav", "b.wav"]));
+        let expected = paths(["t.wav", "T-2.wav", "a/t.wav", "A/T.mp3.wav", "b.wav"]);
+        assert_eq!(named(Names::Folded, &[]), expected);
+        // Whatever an earlier run, elsewhere, has called them.
+        let source = record::source(&found[1].input);
+        assert_eq!(named(Names::Folded, &[("T-2.wav", &source)]), expected);
+        let kept = paths(["t-2.wav", "T.WAV", "a/t.wav", "A/T.mp3.wav", "b.wav"]);
+        assert_eq!(named(Names::Folded, &[("T.WAV", &source)]), kept);
+    }
 }

@@ -29,6 +29,7 @@ Exit codes:
   3    input failed: no such device, sample rate out of range, no permission, or disconnected
   4    output failed
   5    invalid dictionary
+
 The buffer between the devices is bounded: overruns drop samples, underruns insert silence; both are counted.")]
 pub struct Arguments {
     /// List the devices, and exit.
@@ -50,7 +51,7 @@ pub struct Arguments {
     /// Set the latency of the denoiser, in ms.
     ///
     /// Range: 4 to 64. The devices add their own.
-    #[arg(long, value_name = "MS", default_value_t = DEFAULT_LATENCY_MS, value_parser = parse_latency, help_heading = "Live")]
+    #[arg(long, value_name = "MS", default_value_t = DEFAULT_LATENCY_MS, allow_negative_numbers = true, value_parser = parse_latency, help_heading = "Live")]
     latency: f64,
 
     #[command(flatten)]

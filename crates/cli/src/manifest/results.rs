@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::record::{self, Record, Snapshot};
 use crate::shard::Shard;
 use crate::stats::{Entry, Outcome};
-use crate::streams::begin;
+use crate::streams::{begin, check_possible};
 use anyhow::{Context, anyhow};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -41,6 +41,7 @@ impl<'a> ResultManifest<'a> {
             shard.map_or_else(OsString::new, |shard| format!("{shard}.").replace('/', "-of-").into());
         whole.push(name);
         let this = Self { manifest, results, name: whole.into(), settings, force };
+        check_possible(&this.path())?;
         this.check()?;
         Ok(Some(this))
     }

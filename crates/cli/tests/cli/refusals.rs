@@ -14,6 +14,38 @@ fn a_number_that_is_none_is_answered_with_an_example() {
             format!("invalid value '{value}' for '--mix <FRACTION>': expected a number such as 0.8");
         assert!(said.contains(&expected) && !said.contains("literal"), "{said}");
     }
+    for (option, value) in [("--iterations", "8.5"), ("--burn-in", "-1"), ("--noise-rank", "few")] {
+        let assert = denoise(["in.wav", "out.wav", option, value]).assert().code(USAGE);
+        let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        let expected = format!(
+            "invalid value '{value}' for '{option} <N>': expected a whole number such as 8, not below 0"
+        );
+        assert!(said.contains(&expected), "{said}");
+    }
+}
+
+#[test]
+fn numbers_below_zero_are_values() {
+    let folder = Folder::new();
+    let [speech, model] = [demo(""), folder.join("m.safetensors")];
+    let training = ["train", speech.to_str().unwrap(), "-o", model.to_str().unwrap()];
+    for (arguments, options) in [
+        (&["in.wav", "out.wav"][..], &["--threads", "--latency", "--mix", "--iterations"][..]),
+        (&training, &["--threads", "--rate", "--rank", "--alpha", "--iterations", "--window"]),
+        (&["eval", "--clean", "c", "--noisy", "n"], &["--high-pass", "--latency"]),
+        (&["live"], &["--latency"]),
+    ] {
+        for option in options {
+            let assert = denoise(arguments).args([option, "-1"]).assert().code(USAGE);
+            let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+            assert!(said.contains(option) && said.contains("expected"), "{option}: {said}");
+        }
+    }
+    for threads in ["0", "1025", "two"] {
+        let assert = denoise(["in.wav", "out.wav", "--threads", threads]).assert().code(USAGE);
+        let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(said.contains("'--threads <N>': expected a whole number from 1 to 1024"), "{said}");
+    }
 }
 
 #[test]
@@ -256,6 +288,12 @@ fn files_are_no_folders_of_results_or_reports() {
             &["file/: cannot be written: it is not a folder"],
         );
     }
+    // Nor can there be folders below it.
+    let below = file.join("x");
+    let words = format!("x: cannot be written: {} is not a folder", file.display());
+    fails(&[&input, folder_of, &below], &[], OUTPUT, &[&words]);
+    fails(&[&input, &below.with_extension("wav")], &[], OUTPUT, &["file is not a folder"]);
+    fails(&[&input, folder_of, &out], &["--plot", below.to_str().unwrap()], OUTPUT, &[&words]);
     assert_eq!(folder.names(), ["a.wav", "file"]);
 }
 

@@ -189,7 +189,32 @@ fn manual_and_completions_have_the_options() {
     denoise(["completions", "csh"]).assert().code(USAGE);
     let page = printed(&["man"]);
     assert!(page.contains(".TH denoise 1") && page.contains("noise\\-from") && page.contains("interrupted"));
+    // What only the help has said of an option, as it stands in the line after its name.
+    assert!(
+        page.contains("[alias: \\-\\-for]") && page.contains("\\-\\-version\\fR\nPrint version"),
+        "{page}"
+    );
+    // Sentences behind a table are no part of its last row.
+    assert!(page.contains("  130  interrupted\n\nWith several inputs"), "{page}");
+    // Every page that it refers to is there, and in packages.
+    let script = fs::read_to_string(demo("../packaging/build.sh")).unwrap();
+    let (_, packaged) = script.split_once("for command in ").unwrap();
+    let packaged: Vec<&str> = packaged.split(';').next().unwrap().split(' ').collect();
+    let listed = page.split(".SH SUBCOMMANDS").nth(1).unwrap().lines();
+    let listed: Vec<&str> =
+        listed.filter_map(|line| line.strip_prefix("denoise\\-")?.strip_suffix("(1)")).collect();
+    assert!(
+        listed.len() == 7 && listed.iter().all(|name| packaged.contains(name)),
+        "{listed:?}, {packaged:?}"
+    );
+    for name in listed {
+        assert!(printed(&["man", name]).contains(&format!(".TH denoise-{name} 1")), "{name}");
+    }
     assert!(printed(&["man", "train"]).contains("rank"));
+    let usage = "[OPTIONS] \\-\\-output <FILE> <TAKE> <TAKE>...";
+    let join = printed(&["man", "join"]);
+    let version = format!("\"denoise {}\"", env!("CARGO_PKG_VERSION"));
+    assert!(join.contains(usage) && join.contains(&version), "{join}");
     // General options may stand before a command.
     let train = printed(&["train", "--help"]);
     for general in [&["-q"][..], &["--threads", "2", "--log=info"], &["--threads=2", "--quiet"]] {

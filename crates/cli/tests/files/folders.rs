@@ -190,6 +190,38 @@ fn a_report_that_cannot_be_written_costs_no_result() {
     assert!(fs::metadata(speech.join("a.json")).unwrap().modified().unwrap() > report);
 }
 
+/// The names of some reports are longer than those of their recordings.
+#[test]
+#[cfg(unix)]
+fn names_that_are_too_long_are_refused_before_any_work() {
+    let folder = Folder::new();
+    let run = |arguments: &[&str]| {
+        let mut command = denoise(arguments);
+        let assert = command.args(["--quality", "fast"]).current_dir(folder.0.path()).assert().code(OUTPUT);
+        let message = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+        assert!(message.contains("cannot be written: File name too long"), "{message}");
+        message
+    };
+    recording(&folder.join("a.wav"));
+    let long = "b".repeat(252);
+    for stats in [format!("out/{long}.json"), format!("out/{long}.json/stats.json")] {
+        run(&["a.wav", "-o", "out", "--stats", &stats]);
+    }
+    run(&["a.wav", "-o", &format!("out/{long}.long")]);
+    // That of the results has the part of the run in front.
+    let manifest = format!("{}.json", "b".repeat(250));
+    fs::write(folder.join(&manifest), r#"{"audio_filepath": "a.wav"}"#).unwrap();
+    run(&["--manifest", &manifest, "-o", "out", "--shard", "1/2"]);
+    assert_eq!(folder.names(), ["a.wav", &manifest]);
+    // The other recordings are denoised.
+    let recorded = format!("{}.wav", "b".repeat(251));
+    recording(&folder.join(&recorded));
+    let options = ["--speech", "out/speech", "--speech-format", "textgrid"];
+    let message = run(&[&["a.wav", &recorded, "-o", "out"], &options[..]].concat());
+    assert!(message.contains("1 denoised, 0 skipped, 1 failed"), "{message}");
+    assert!(folder.join("out/speech/a.TextGrid").is_file() && !folder.join("out").join(&recorded).exists());
+}
+
 /// With them, a killed run left its folder.
 #[test]
 #[cfg(unix)]
@@ -468,6 +500,27 @@ fn names_are_one_by_way_of_links() {
 }
 
 /// Each takes its number at once, where all before it would be tried for each.
+/// On macOS and Windows, and on some disks elsewhere, one would replace the other.
+#[test]
+fn names_in_upper_and_lower_case_have_results_of_their_own() {
+    let folder = Folder::new();
+    for (inside, name) in [("x", "t.wav"), ("y", "T.WAV")] {
+        fs::create_dir(folder.join(inside)).unwrap();
+        recording(&folder.join(inside).join(name));
+    }
+    let levels = folder.join("levels");
+    let arguments = [&folder.join("x"), &folder.join("y"), Path::new("-o"), &folder.join("out")];
+    let run =
+        |options: &[&str]| table(&arguments, &[&["--levels", levels.to_str().unwrap()], options].concat(), 0);
+    assert!(run(&["--force"]).contains("2 denoised, 0 skipped, 0 failed"));
+    assert!(run(&[]).contains("0 denoised, 2 skipped, 0 failed"));
+    let is_one = folder.join("X").is_dir();
+    let second = if is_one { "T-2" } else { "T" };
+    let (result, report) = (folder.join("out").join(second), levels.join(second));
+    let result = result.with_extension(if is_one { "wav" } else { "WAV" });
+    assert!(result.is_file() && report.with_extension("csv").is_file());
+}
+
 #[test]
 fn many_equal_names_are_numbered_quickly() {
     let folder = Folder::new();

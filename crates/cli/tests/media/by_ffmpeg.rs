@@ -203,6 +203,31 @@ fn encoders_of_ffmpeg_choose_their_own_sample_format() {
 }
 
 /// Playlists that name the recording beside them, under the names of recordings and films.
+/// As WAV has them; by default, ffmpeg rounds all of them to 16 bits.
+#[test]
+fn aiff_has_the_samples_of_the_output() {
+    let folder = TempDir::new().unwrap();
+    let sound =
+        ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=0.5:amplitude=0.1:seed=1", "-ac", "2"];
+    for format in ["u8", "s16le", "s24le", "s32le", "f32le", "f64le"] {
+        let (input, wav, aiff) =
+            (format!("{format}.wav"), format!("{format}-out.wav"), format!("{format}.aiff"));
+        let encoder = format!("pcm_{format}");
+        if !ffmpeg(folder.path(), &[&sound[..], &["-c:a", &encoder, &input]].concat()) {
+            return;
+        }
+        let read = |output: &str| {
+            denoise(&folder, &[&input, output]).assert().success();
+            let made = Reader::open(folder.path().join(output)).unwrap();
+            (made.format(), made.read_all().unwrap())
+        };
+        let (expected, found) = (read(&wav), read(&aiff));
+        // Of 64-bit floats in AIFF, 32 bits are read.
+        assert!(found.0 == expected.0 || format == "f64le", "{format}: {:?}", found.0);
+        assert!(found.1.channels() == expected.1.channels(), "{format}");
+    }
+}
+
 #[test]
 fn a_playlist_opens_no_other_file() {
     let folder = TempDir::new().unwrap();
