@@ -112,9 +112,10 @@ impl Options {
 /// Denoises and scores all pairs, in parallel, and returns results and failures in their order.
 ///
 /// Files in `journal` are skipped, unless [`Options::strict`] refuses them or their audio is to be saved and is not there; new
-/// results are added to it. Enhanced audio of a pair is scored; otherwise the recording goes to `denoise`, which may report intermediate estimates to an [`Observer`] for
-/// [`FileResult::trace`]. `finished` is called for every file, from several threads at once and in no particular order, and
-/// may stop the run. Results do not depend on the number of threads if those of `denoise` do not.
+/// results are added to it. Enhanced audio of a pair is scored; otherwise the recording goes to `denoise`, which may report
+/// intermediate estimates to an [`Observer`] for [`FileResult::trace`]. `finished` is called for every file, from several threads
+/// at once and in no particular order, and may stop the run. Results do not depend on the number of threads if those of `denoise`
+/// do not.
 ///
 /// # Errors
 /// If the journal or the denoised audio cannot be written, or would overwrite another file, if the journal belongs to other
