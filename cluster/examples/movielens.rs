@@ -18,6 +18,7 @@ use alphamf_samplers::distributed::{
     unpack,
 };
 use alphamf_samplers::random::{SeedTree, SeededRng};
+use anyhow::Context as _;
 use clap::Parser;
 use flate2::read::GzDecoder;
 use rand::seq::SliceRandom as _;
@@ -68,15 +69,19 @@ type Rating = (usize, usize, f64);
 
 /// Ratings with movies and users in the order of `places`, so that blocks have about as many ratings each.
 fn read(path: &Path, [movies, users]: [&[usize]; 2]) -> anyhow::Result<Vec<Rating>> {
-    let lines = BufReader::new(GzDecoder::new(File::open(path)?)).lines().skip(1);
+    let place = |places: &[usize], number: f64| places.get((number as usize).checked_sub(1)?).copied();
+    let rating = |line: &str| -> Option<Rating> {
+        let fields: Vec<f64> = line.split(',').map(|field| field.parse().ok()).collect::<Option<_>>()?;
+        let [movie, user, rating] = fields[..] else { return None };
+        Some((place(movies, movie)?, place(users, user)?, rating))
+    };
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    let lines = BufReader::new(GzDecoder::new(file)).lines().skip(1);
     lines
         .map(|line| {
-            let line = line?;
-            let fields: Vec<f64> = line.split(',').map(str::parse).collect::<Result<_, _>>()?;
-            match fields[..] {
-                [movie, user, rating] => Ok((movies[movie as usize - 1], users[user as usize - 1], rating)),
-                _ => anyhow::bail!("{}: {line}", path.display()),
-            }
+            let line = line.with_context(|| path.display().to_string())?;
+            rating(&line)
+                .with_context(|| format!("{}: no rating of a movie by a user: {line}", path.display()))
         })
         .collect()
 }
