@@ -65,6 +65,15 @@ impl Identity {
             Err(_) => Some(Self::Place(place(path))),
         }
     }
+
+    /// The place of the file, whose path this is.
+    fn place(&self, path: &Path) -> PathBuf {
+        match self {
+            #[cfg(unix)]
+            Self::Node(..) => place(path),
+            Self::Place(place) => place.clone(),
+        }
+    }
 }
 
 impl Claims {
@@ -73,7 +82,7 @@ impl Claims {
         // Standard input may be a file, too.
         let real = if is_standard(path) { Path::new("/dev/stdin") } else { path };
         if let Some(identity) = Identity::of(real) {
-            let place = place(real);
+            let place = identity.place(real);
             self.places.entry(folded(&place)).or_insert_with(|| place.clone());
             for identity in [identity, Identity::Place(place)] {
                 self.read.entry(identity).or_insert_with(|| name(path, "standard input").to_owned());
@@ -96,7 +105,8 @@ impl Claims {
             [Some(Identity::Place("-".into())), Identity::of(Path::new("/dev/stdout"))]
         } else {
             let identity = Identity::of(path);
-            let place = identity.is_some().then(|| Identity::Place(self.one_spelling(place(path))));
+            let place =
+                identity.as_ref().map(|identity| Identity::Place(self.one_spelling(identity.place(path))));
             // A file that does not exist yet is its place alone.
             let place = place.filter(|place| identity.as_ref() != Some(place));
             [identity, place]

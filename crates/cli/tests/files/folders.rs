@@ -499,7 +499,6 @@ fn names_are_one_by_way_of_links() {
     assert_eq!(made.matches("listed/a.wav").count(), 3, "{made}");
 }
 
-/// Each takes its number at once, where all before it would be tried for each.
 /// On macOS and Windows, and on some disks elsewhere, one would replace the other.
 #[test]
 fn names_in_upper_and_lower_case_have_results_of_their_own() {
@@ -521,6 +520,7 @@ fn names_in_upper_and_lower_case_have_results_of_their_own() {
     assert!(result.is_file() && report.with_extension("csv").is_file());
 }
 
+/// Each takes its number at once, where all before it would be tried for each.
 #[test]
 fn many_equal_names_are_numbered_quickly() {
     let folder = Folder::new();

@@ -202,7 +202,6 @@ fn encoders_of_ffmpeg_choose_their_own_sample_format() {
     assert!(said.contains("out.m4a") && said.contains("--format"), "{said}");
 }
 
-/// Playlists that name the recording beside them, under the names of recordings and films.
 /// As WAV has them; by default, ffmpeg rounds all of them to 16 bits.
 #[test]
 fn aiff_has_the_samples_of_the_output() {
@@ -228,6 +227,7 @@ fn aiff_has_the_samples_of_the_output() {
     }
 }
 
+/// Playlists that name the recording beside them, under the names of recordings and films.
 #[test]
 fn a_playlist_opens_no_other_file() {
     let folder = TempDir::new().unwrap();
