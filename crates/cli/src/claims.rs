@@ -68,11 +68,12 @@ impl Identity {
 
     /// The place of the file, whose path this is.
     fn place(&self, path: &Path) -> PathBuf {
-        match self {
+        let known = match self {
+            Self::Place(place) => Some(place.clone()),
             #[cfg(unix)]
-            Self::Node(..) => place(path),
-            Self::Place(place) => place.clone(),
-        }
+            Self::Node(..) => None,
+        };
+        known.unwrap_or_else(|| place(path))
     }
 }
 
