@@ -1,6 +1,7 @@
 //! Causal low-latency denoiser for real-time audio.
 
 mod settings;
+mod steady;
 
 use super::DenoiseError;
 use super::voice_activity::{VoiceActivity, VoiceDetector, VoiceEvent};
@@ -13,11 +14,14 @@ use crate::range::within;
 use crate::repair::{LiveClicks, LiveOffset};
 use crate::signal::check_recording;
 use crate::transform::{LowDelayChannel, LowDelayStft, WINDOW_RANGE_SECONDS};
-use crate::wiener::fusion::pool_frame;
+use crate::wiener::fusion::{HIGH_BAND_WEIGHT, WEIGHT, pool_frame};
 pub use settings::{DEFAULT_LATENCY_MS, LATENCY_RANGE_SECONDS, LiveControls, LiveSettings};
 use std::fmt;
 use std::sync::Arc;
+use steady::SteadySounds;
 
+/// Highest frequency of the causal network, Hz. Above it, the log odds are those of its highest band.
+const NETWORK_HERTZ: f64 = 8000.0;
 /// Ramp time of mix and bypass, and time constant of the other controls, s.
 const RAMP_SECONDS: f64 = 0.02;
 /// Time constant of the meters, s.
@@ -75,6 +79,9 @@ pub struct LiveDenoiser {
     filled: usize,
     presence_net: Option<CausalPresenceNet>,
     recent_presence: RecentPresence,
+    /// First bin above 8 kHz, or the number of bins.
+    high: usize,
+    steady: SteadySounds,
     separation: OnlineSeparation,
     /// Frames until the first window is complete.
     missing: usize,
@@ -168,6 +175,7 @@ impl LiveDenoiser {
         let stft =
             LowDelayStft::new(sample_rate, separator.dictionary.header().window_seconds, latency_seconds)?;
         let (bins, hop, seconds) = (stft.bins(), stft.hop(), stft.frame_seconds());
+        let high = ((NETWORK_HERTZ * window_seconds).round() as usize + 1).min(bins);
         let causal = separator.networks.as_ref().map(|networks| Arc::clone(&networks.causal));
         let presence_net = causal.map(|network| CausalPresenceNet::new(network, bins, seconds));
         let step = |time: f64| (1.0 - libm::exp(-seconds / time)) as f32;
@@ -184,6 +192,8 @@ impl LiveDenoiser {
             filled: 0,
             presence_net,
             recent_presence: RecentPresence::new(bins, seconds),
+            high,
+            steady: SteadySounds::new(bins - high, seconds),
             separation: separator.online(bins, seconds),
             missing: 0,
             scale: 1.0 / (stft.white_power() * channels as f32),
@@ -297,6 +307,7 @@ impl LiveDenoiser {
             net.reset();
         }
         self.recent_presence.reset();
+        self.steady.reset();
         self.separation.reset();
         let hop = self.stft.hop();
         self.missing = (self.stft.window() - hop) / hop;
@@ -447,11 +458,15 @@ impl LiveDenoiser {
         let log_odds = self.presence_net.as_mut().map(|net| net.log_odds(&self.power));
         let found = self.separation.separate(&self.power, log_odds);
         if let Some(log_odds) = log_odds {
-            pool_frame(found, log_odds);
+            let (low, high) = found.split_at_mut(self.high);
+            let (log_odds_low, log_odds_high) = log_odds.split_at(self.high);
+            pool_frame(low, log_odds_low, WEIGHT);
+            pool_frame(high, log_odds_high, HIGH_BAND_WEIGHT);
             let pause = amplitude(PAUSE_DB);
             let factor = pause + (1.0 - pause) * self.recent_presence.update(log_odds);
             found.iter_mut().for_each(|gain| *gain *= factor);
         }
+        self.steady.attenuate(&self.power[self.high..], &mut found[self.high..]);
         if capturing {
             return false;
         }

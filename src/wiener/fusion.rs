@@ -71,12 +71,12 @@ pub(crate) fn pool_changed(
 }
 
 /// The pool of the gain of one frame with log odds of speech, per bin; without the probability of speech near it.
-pub(crate) fn pool_frame(gain: &mut [f32], log_odds: &[f32]) {
+pub(crate) fn pool_frame(gain: &mut [f32], log_odds: &[f32], weight: PoolWeight) {
     vector::dispatch(
         #[inline(always)]
         || {
             for (gain, log_odds) in gain.iter_mut().zip(log_odds) {
-                *gain = pooled_gain(*gain, *log_odds, WEIGHT);
+                *gain = pooled_gain(*gain, *log_odds, weight);
             }
         },
     );
@@ -103,7 +103,7 @@ mod tests {
             assert!((odds(pooled) - expected).abs() < 1e-3, "{pooled}");
         }
         let mut frame = [0.5, 0.5];
-        pool_frame(&mut frame, &[0.0, 2.0]);
+        pool_frame(&mut frame, &[0.0, 2.0], WEIGHT);
         assert!((frame[0] - 0.5).abs() < 1e-5 && (odds(frame[1]) - 1.8).abs() < 1e-3, "{frame:?}");
         // A change of zero is none; more weight draws towards the network, a shift adds.
         let mut changed = [[0.5, 0.5]; 2];
