@@ -48,6 +48,9 @@ def train(
         paths = [os.fspath(path) for path in files]
     if not paths:
         raise ValueError("no audio files found")
+    for name, value in (("rank", rank), ("iterations", iterations), ("seed", seed)):
+        if not 0 <= value < 2**64:
+            raise ValueError(f"{name} is {value}; expected a whole number from 0 to {2**64 - 1}")
     if rate is None:
         rate = min(_native.sample_rates(paths))
     return _native.train(paths, check_rate(rate), rank, alpha, iterations, window, seed, check_threads(threads), progress)

@@ -100,13 +100,17 @@ def test_training_equals_the_programs(program, corpus):
     assert voice.any()
     with pytest.raises(ValueError, match="rank"):
         alphamf.train(corpus / "clean", rank=0)
+    for name, value in (("rank", -1), ("iterations", -1), ("seed", -1), ("seed", 2**64)):
+        with pytest.raises(ValueError, match=f"{name} is {value}; expected"):
+            alphamf.train(corpus / "clean", **{name: value})
     with pytest.raises(ValueError, match="no audio files"):
         alphamf.train([])
     broken = corpus / "broken.wav"
     broken.write_bytes(b"RIFF")
     for wrong in ("absent.wav", broken):
         for rate in (None, 8000):
-            with pytest.raises(ValueError, match=Path(wrong).name):
+            with pytest.raises(ValueError, match=Path(wrong).name) as raised:
                 alphamf.train([wrong], rate=rate)
+            assert str(raised.value).count(Path(wrong).name) == 1
     with pytest.raises(ValueError, match="absent"):
         alphamf.train("absent")
