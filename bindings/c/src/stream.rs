@@ -287,6 +287,11 @@ pub unsafe extern "C" fn alphamf_denoise(
     let mut stream = std::ptr::null_mut();
     // SAFETY: as the caller promises.
     let mut status = unsafe { alphamf_create(sample_rate, channels, settings, &mut stream) };
+    // SAFETY: there is a pointer for each channel, of which the stream has as many.
+    let is_null = |channel: u32| unsafe { (*speech.add(channel as usize)).is_null() };
+    if status == ALPHAMF_OK && samples > 0 && (0..channels).any(is_null) {
+        status = guarded(|| Err(null("a channel of speech")));
+    }
     if status == ALPHAMF_OK {
         // SAFETY: the stream has just been created.
         status = unsafe { alphamf_push(stream, noisy, samples) };
