@@ -12,7 +12,8 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Progress callback: receives the completed seconds of the recording and cancels by returning a value other than 0. It may
-/// be called from any thread, but never concurrently, and must not use the same stream.
+/// be called from any thread, but never concurrently, and must not use the same stream. An exception of C++ must not leave it:
+/// the process would end.
 pub type alphamf_progress = Option<unsafe extern "C" fn(seconds: c_double, user: *mut c_void) -> c_int>;
 
 /// A recording that is being denoised.
