@@ -39,6 +39,7 @@ export function initialize(source) {
 
 /** Creates a causal denoiser as a Web Audio node. */
 export async function createLiveNode(context, { source, worklet, model, channels = 1, latency, ...given } = {}) {
+  within(`${channels} channels`, channels, 1, 256);
   // Imported on demand: workers have no AudioWorkletNode.
   const { createLive } = await import("./live.js");
   const { purpose, strength, no_neural, alpha_speech, alpha_noise, ...controls } = given;
@@ -51,7 +52,7 @@ export async function createLiveNode(context, { source, worklet, model, channels
 const failure = (kind, error) => Object.assign(error, { kind });
 
 function channelsOf(samples) {
-  const channels = samples instanceof Float32Array ? [samples] : Array.from(samples);
+  const channels = samples instanceof Float32Array ? [samples] : Array.from(samples ?? []);
   if (channels.length === 0 || !channels.every((channel) => channel instanceof Float32Array)) {
     throw failure("input", new TypeError("samples: expected a Float32Array, or an array of them"));
   }
@@ -215,7 +216,12 @@ export class Live {
   }
 
   set(controls) {
-    this.#handle.native.set(jsonOf(controls));
+    // Values out of range are clamped; JSON has no infinite ones.
+    const { MAX_VALUE } = Number;
+    const finite = Object.entries(controls).map(([name, value]) => {
+      return [name, value === Infinity ? MAX_VALUE : value === -Infinity ? -MAX_VALUE : value];
+    });
+    this.#handle.native.set(jsonOf(Object.fromEntries(finite)));
   }
 
   get controls() {

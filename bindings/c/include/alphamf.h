@@ -77,6 +77,7 @@ typedef struct alphamf_stream alphamf_stream;
 /*
  Voice callback: receives whether speech starts, or else has ended, and the position in the output, in samples since the
  start or the last reset. It is called by alphamf_live_process, on its thread, and must not use the same denoiser.
+ An exception of C++ must not leave it: the process would end.
  */
 typedef void (*alphamf_voice)(bool speaking, uint64_t sample, void *user);
 
@@ -104,7 +105,8 @@ typedef struct {
 
 /*
  Progress callback: receives the completed seconds of the recording and cancels by returning a value other than 0. It may
- be called from any thread, but never concurrently, and must not use the same stream.
+ be called from any thread, but never concurrently, and must not use the same stream. An exception of C++ must not leave it:
+ the process would end.
  */
 typedef int (*alphamf_progress)(double seconds, void *user);
 

@@ -9,6 +9,7 @@ use std::ffi::c_void;
 
 /// Voice callback: receives whether speech starts, or else has ended, and the position in the output, in samples since the
 /// start or the last reset. It is called by alphamf_live_process, on its thread, and must not use the same denoiser.
+/// An exception of C++ must not leave it: the process would end.
 pub type alphamf_voice = Option<unsafe extern "C" fn(speaking: bool, sample: u64, user: *mut c_void)>;
 
 /// Causal low-latency denoiser for calls and streams. It must be used by one thread at a time: call the other functions on

@@ -6,7 +6,7 @@ use alphamf::denoiser::SessionSettings;
 use alphamf::{Denoiser, Dictionary, Options};
 use alphamf_signal::check_sample_rate;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use serde_json::{Value, json};
+use serde_json::{Number, Value, json};
 use std::ffi::c_char;
 use std::sync::{Arc, OnceLock};
 
@@ -50,6 +50,15 @@ impl Threads {
     }
 }
 
+/// Numbers and booleans as in JSON, and numbers that the program takes, too, such as .5 and +3; anything else is text.
+fn value_of(text: &str) -> Value {
+    let whole = || text.parse().map(|number: u64| number.into()).ok();
+    // Of numbers that are not finite there is none.
+    let number = || text.parse().ok().and_then(Number::from_f64).map(Value::Number);
+    let json = serde_json::from_str(text).ok();
+    json.or_else(whole).or_else(number).unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
 impl alphamf_settings {
     fn new() -> Self {
         Self {
@@ -79,8 +88,7 @@ impl alphamf_settings {
             let known: Vec<&str> = options.chain(["threads", "speech_track"]).collect();
             return Err(setting(format!("option is {name}; expected {}", known.join(", "))));
         } else {
-            // Numbers and booleans as in JSON; anything else is text.
-            let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+            let value = value_of(value);
             let given = json!({ name: value }).to_string();
             self.options = self.options.with_json(&given).map_err(setting)?;
         }

@@ -12,7 +12,8 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Progress callback: receives the completed seconds of the recording and cancels by returning a value other than 0. It may
-/// be called from any thread, but never concurrently, and must not use the same stream.
+/// be called from any thread, but never concurrently, and must not use the same stream. An exception of C++ must not leave it:
+/// the process would end.
 pub type alphamf_progress = Option<unsafe extern "C" fn(seconds: c_double, user: *mut c_void) -> c_int>;
 
 /// A recording that is being denoised.
@@ -287,6 +288,11 @@ pub unsafe extern "C" fn alphamf_denoise(
     let mut stream = std::ptr::null_mut();
     // SAFETY: as the caller promises.
     let mut status = unsafe { alphamf_create(sample_rate, channels, settings, &mut stream) };
+    // SAFETY: there is a pointer for each channel, of which the stream has as many.
+    let is_null = |channel: u32| unsafe { (*speech.add(channel as usize)).is_null() };
+    if status == ALPHAMF_OK && samples > 0 && (0..channels).any(is_null) {
+        status = guarded(|| Err(null("a channel of speech")));
+    }
     if status == ALPHAMF_OK {
         // SAFETY: the stream has just been created.
         status = unsafe { alphamf_push(stream, noisy, samples) };

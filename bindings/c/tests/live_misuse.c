@@ -72,7 +72,14 @@ int main(void) {
     bool bypass = true;
     EXPECT(alphamf_live_controls(NULL, &exponent, &floor, &mix, &bypass) == ALPHAMF_INPUT && floor == 7.0f);
     alphamf_live *gentle;
-    EXPECT(alphamf_set(settings, "strength", "gentle") == ALPHAMF_OK && alphamf_set(settings, "mix", "0.75") == ALPHAMF_OK);
+    /* Numbers that the program takes are numbers. */
+    const char *numbers[] = {"nan", "inf", "0,75", "", "1e999", ".25", "+0.5", "1.", "007.5e-1"};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        EXPECT(alphamf_set(settings, "mix", numbers[i]) == (i < 5 ? ALPHAMF_SETTING : ALPHAMF_OK));
+        EXPECT(i >= 5 || strstr(alphamf_error(), ": expected a number"));
+    }
+    EXPECT(alphamf_set(settings, "seed", "+18446744073709551615") == ALPHAMF_OK);
+    EXPECT(alphamf_set(settings, "strength", "gentle") == ALPHAMF_OK && alphamf_set(settings, "mix", ".75") == ALPHAMF_OK);
     EXPECT(alphamf_live_create(8000, 1, settings, 16.0, &gentle) == ALPHAMF_OK);
     for (int turn = 0; turn < 3; turn++) {
         EXPECT(alphamf_live_controls(gentle, &exponent, &floor, &mix, &bypass) == ALPHAMF_OK);

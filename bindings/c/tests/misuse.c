@@ -62,6 +62,10 @@ int main(void) {
     alphamf_free(stream);
 
     EXPECT(alphamf_denoise(8000, 2, settings, channels, NULL, 4000) == ALPHAMF_INPUT);
+    float *incomplete[] = {left, NULL};
+    EXPECT(alphamf_denoise(8000, 2, settings, channels, incomplete, 4000) == ALPHAMF_INPUT);
+    EXPECT(strstr(alphamf_error(), "a channel of speech is a null pointer"));
+    EXPECT(alphamf_denoise(8000, 2, settings, channels, incomplete, 0) == ALPHAMF_OK);
     EXPECT(alphamf_denoise(8000, 2, settings, channels, places, 4000) == ALPHAMF_OK && left[100] == right[100]);
 
     /* A probability every 10 ms, and sections in order. */

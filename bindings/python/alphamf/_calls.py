@@ -25,8 +25,11 @@ LEAST, MOST = json.loads(_native.control_ranges())
 def clamped(name: str, value: float) -> float:
     """The nearest value in the range of a control.
 
-    :raises ValueError: if it is not finite.
+    :raises ValueError: if it is not a finite number.
     """
+    # Settings of a frame may be of any type.
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        raise ValueError(f"{name} is {value!r}; expected a number")
     check_finite(name, value)
     return float(min(max(value, LEAST[name]), MOST[name]))
 
@@ -54,7 +57,7 @@ class LiveOptions:
     def update(self, controls: Mapping[str, Any], live: Optional[Live]) -> None:
         """Changes controls, also those of ``live``; values out of range are clamped.
 
-        :raises ValueError: if one has another name, or is not finite.
+        :raises ValueError: if one has another name, or is not a finite number.
         """
         unknown = sorted(set(controls) - set(self.controls))
         if unknown:

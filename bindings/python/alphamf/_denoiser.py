@@ -216,10 +216,12 @@ class Denoiser:
     ) -> Stream:
         """Starts a recording of any length in chunks of ``dtype``; memory does not grow with it.
 
-        The parameters are those of :meth:`denoise`. Results are read from the stream: the residual from
-        :attr:`Stream.residual`, the uncertainty of the gain by :meth:`Stream.take_gain_std`, the levels by :meth:`Stream.take_levels`,
-        where speech is by :meth:`Stream.take_speech_track`.
+        The parameters are those of :meth:`denoise`, but ``noise_from`` is always a noise profile. Results are read from the
+        stream: the residual from :attr:`Stream.residual`, the uncertainty of the gain by :meth:`Stream.take_gain_std`, the
+        levels by :meth:`Stream.take_levels`, where speech is by :meth:`Stream.take_speech_track`.
         """
+        if not (noise_from is None or isinstance(noise_from, NoiseProfile)):
+            raise TypeError(f"noise_from is {noise_from!r}; expected a NoiseProfile: make one by Denoiser.noise_profile")
         dtype, channels = check_dtype(np.dtype(dtype)), check_count(channels)
         session = self._session(sample_rate, channels, dtype, residual, gain_std, levels, speech_track)
         if noise_from is not None:
@@ -277,7 +279,7 @@ class Denoiser:
     def _noise(self, noise: Any, samples: Array, sample_rate: int) -> Optional[NoiseProfile]:
         if noise is None or isinstance(noise, NoiseProfile):
             return noise
-        start, end = noise
+        start, end = _section(noise)
         length = samples.shape[1]
         seconds = length / sample_rate
         bounds = (start, seconds if end is None else end)
@@ -285,6 +287,18 @@ class Denoiser:
         if not 0 <= first < last <= length:
             raise ValueError(f"noise_from is {start}..{end} s; expected a section of the recording's {seconds:.2f} s")
         return NoiseProfile(self._native.noise_profile(samples[:, first:last], sample_rate))
+
+
+def _section(noise: Any) -> Tuple[Any, Any]:
+    """Start and end of a section."""
+    try:
+        start, end = noise
+    except (TypeError, ValueError):
+        start = end = None
+    # Every type of number has __float__, and no text has.
+    if not hasattr(start, "__float__") or not (end is None or hasattr(end, "__float__")):
+        raise TypeError(f"noise_from is {noise!r}; expected start and end in seconds, or a NoiseProfile")
+    return start, end
 
 
 def denoise(

@@ -47,13 +47,12 @@ class Stream:
         if check_dtype(samples.dtype) != self._dtype:
             raise TypeError(f"a chunk of {samples.dtype}: expected the stream's {self._dtype}")
         flat = samples.ndim == 1
-        if flat:
-            samples = samples[np.newaxis]
-        if samples.ndim != 2 or len(samples) != self._channels:
-            hint = "; transpose it (chunk.T)" if samples.shape[1:] == (self._channels,) else ""
+        rows = samples[np.newaxis] if flat else samples
+        if rows.ndim != 2 or len(rows) != self._channels:
+            hint = "; transpose it (chunk.T)" if rows.shape[1:] == (self._channels,) else ""
             raise ValueError(f"a chunk of shape {samples.shape}: expected ({self._channels}, n){hint}")
         self._flat = flat
-        return self._give(self._session.push(as_floats(samples), progress))
+        return self._give(self._session.push(as_floats(rows), progress))
 
     def finish(self, progress: Optional[Progress] = None) -> Array:
         """Ends the recording and returns the remaining samples, of the shape of the last chunk.

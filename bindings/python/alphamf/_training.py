@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Se
 import numpy as np
 
 from . import _native
-from ._arrays import Progress, check_rate, check_threads
+from ._arrays import Progress, as_floats, check_dtype, check_rate, check_threads
 from ._denoiser import Denoiser
 
 if TYPE_CHECKING:
@@ -48,6 +48,9 @@ def train(
         paths = [os.fspath(path) for path in files]
     if not paths:
         raise ValueError("no audio files found")
+    for name, value in (("rank", rank), ("iterations", iterations), ("seed", seed)):
+        if not 0 <= value < 2**64:
+            raise ValueError(f"{name} is {value}; expected a whole number from 0 to {2**64 - 1}")
     if rate is None:
         rate = min(_native.sample_rates(paths))
     return _native.train(paths, check_rate(rate), rank, alpha, iterations, window, seed, check_threads(threads), progress)
@@ -67,15 +70,18 @@ def evaluate(
     """Scores a denoiser on folders of mono recordings, as ``denoise eval`` does.
 
     :param denoiser: a :class:`Denoiser` (without its ``mix``, ``channels`` and ``no_dither``), any function of
-        samples ``(n,)`` in ``float32`` and sample rate, or ``None`` for recordings enhanced elsewhere.
+        samples ``(n,)`` in ``float32`` and sample rate, or ``None`` for recordings enhanced elsewhere. The function returns
+        samples ``(n,)``, floats at full scale 1 or ``int16``.
     :param clean: the folder of clean recordings.
     :param noisy: the folder of noisy recordings, paired by name.
     :param enhanced: the folder of recordings enhanced by another program.
-    :param high_pass: high-pass frequency before scoring, Hz.
+    :param high_pass: high-pass frequency before scoring, 0 to 20000 Hz.
     :param save: a folder for the denoised recordings.
     :returns: ``files`` with their scores before (``input``) and after (``output``), ``failures``, and a ``summary``
         with means and standard errors: of all files, then by condition.
     """
+    if not 0 <= high_pass <= 20000:
+        raise ValueError(f"high_pass is {high_pass}; expected 0 to 20000")
     if noisy is None and enhanced is None:
         raise ValueError("nothing to score: set noisy or enhanced")
     function: Any = None
@@ -85,7 +91,13 @@ def evaluate(
         given = denoiser
 
         def function(x: Array, rate: int) -> Array:
-            return np.asarray(given(x[0], rate), np.float32)
+            result = np.asarray(given(x[0], rate))
+            if result.ndim != 1:
+                raise ValueError(f"samples of shape {result.shape}: expected (n,)")
+            # Floats of every width are scored, integers as everywhere in this package.
+            if result.dtype.kind != "f":
+                check_dtype(result.dtype)
+            return as_floats(result)
 
     def path(folder: Union[None, str, "os.PathLike[str]"]) -> Optional[str]:
         return None if folder is None else os.fspath(folder)

@@ -74,7 +74,7 @@ class NoiseFilter(BaseAudioFilter):  # type: ignore[misc]
     async def process_frame(self, frame: FilterControlFrame) -> None:
         """Switches the filter off or on, or sets its controls.
 
-        :raises ValueError: if a setting is not a control.
+        :raises ValueError: if a setting is not a control, or its value not a finite number.
         """
         if isinstance(frame, FilterEnableFrame):
             self._enabled = bool(frame.enable)

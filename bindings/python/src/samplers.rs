@@ -248,15 +248,26 @@ pub fn sample<'py>(
         starts.readonly().as_array().rows().into_iter().map(|row| row.to_vec()).collect();
     let (chains, dimension) = (starts.len(), starts.first().map_or(0, Vec::len));
     let kind: SamplerKind = sampler.parse().map_err(value_error)?;
+    let has_metric = matches!(kind, SamplerKind::Sgrld | SamplerKind::Sgrhmc);
+    let is_newtonian = kind == SamplerKind::Newtonian;
+    // HAMCMC has a test on demand, and keeps a step that is given.
+    let is_tested = kind == SamplerKind::Hamcmc && metropolis && step_size.is_none();
     refuse_unused(
         kind,
         [
-            ("step_size", step_size.is_some(), kind != SamplerKind::Newtonian),
+            ("step_size", step_size.is_some(), !is_newtonian),
             ("minibatch", minibatch.is_some(), !kind.has_test()),
-            ("metric", metric.is_some(), matches!(kind, SamplerKind::Sgrld | SamplerKind::Sgrhmc)),
-            ("hessian", hessian.is_some(), kind == SamplerKind::Newtonian),
+            ("metric", metric.is_some(), has_metric),
+            ("hessian", hessian.is_some(), is_newtonian),
+            ("metropolis", metropolis, kind == SamplerKind::Hamcmc),
+            ("target_acceptance", target_acceptance.is_some(), kind.has_test() && !is_newtonian || is_tested),
         ],
     )?;
+    let missing =
+        [("metric", has_metric && metric.is_none()), ("hessian", is_newtonian && hessian.is_none())];
+    if let Some((name, _)) = missing.into_iter().find(|(_, is_missing)| *is_missing) {
+        return Err(value_error(format!("{name} is missing, but {kind} needs it")));
+    }
     let posterior = Posterior {
         py,
         dimension,
@@ -296,7 +307,7 @@ pub fn sample<'py>(
 }
 
 /// Refuses what is given and of no effect: name, whether it is given, whether the sampler uses it.
-fn refuse_unused(kind: SamplerKind, settings: [(&str, bool, bool); 4]) -> PyResult<()> {
+fn refuse_unused(kind: SamplerKind, settings: [(&str, bool, bool); 6]) -> PyResult<()> {
     match settings.into_iter().find(|(_, is_given, is_used)| *is_given && !is_used) {
         Some((name, ..)) => {
             Err(PyValueError::new_err(format!("{name} is given, but {kind} does not use it")))

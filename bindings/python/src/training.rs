@@ -20,8 +20,8 @@ fn in_file(path: &Path, error: impl std::fmt::Display) -> PyErr {
 #[pyfunction]
 pub fn sample_rates(files: Vec<PathBuf>) -> PyResult<Vec<u32>> {
     let rate = |path: PathBuf| {
-        let reader = alphamf_files::Reader::open(&path).map_err(|error| in_file(&path, error))?;
-        Ok(reader.sample_rate())
+        // The error names the file.
+        Ok(alphamf_files::Reader::open(&path).map_err(value_error)?.sample_rate())
     };
     files.into_iter().map(rate).collect()
 }
@@ -55,7 +55,7 @@ pub fn train<'py>(
     let trained = run(py, threads, progress, |progress: &mut dyn ProgressCallback| -> PyResult<_> {
         let mut corpus = Corpus::new(sample_rate, settings).map_err(training_exception)?;
         for path in &files {
-            let speech = alphamf_files::read(path).map_err(|error| in_file(path, error))?;
+            let speech = alphamf_files::read(path).map_err(value_error)?;
             corpus.add(&speech).map_err(|error| in_file(path, error))?;
             // Reading does not count as progress, but can be cancelled.
             if progress.report(0.0).is_break() {

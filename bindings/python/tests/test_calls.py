@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib.util
+import re
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from conftest import AUDIO, read
 from soak import LIMIT, frames_of, room_of, soak
 
 import alphamf
+from alphamf import _calls
 
 
 def need(package):
@@ -62,6 +64,18 @@ def test_integers_are_the_floats_rounded(denoiser):
     loud = np.tile(np.array([-32768, 32767], np.int16), 800)
     passed = denoiser.live(16000, bypass=True).process(loud)
     assert np.array_equal(passed[256:], loud[:-256])
+
+
+@pytest.mark.parametrize("value", ["0.5", None, True, [1.0], {}])
+def test_controls_that_are_no_numbers_are_named_and_change_nothing(denoiser, value):
+    options = _calls.LiveOptions(denoiser, 16, gain_exponent=1.0, floor_db=None, mix=None)
+    live = options.open(16000, 1)
+    before = live.controls
+    with pytest.raises(ValueError, match=re.escape(f"mix is {value!r}; expected a number")):
+        options.update({"floor_db": -20, "mix": value}, live)
+    assert live.controls == before and options.controls == {"gain_exponent": 1.0, "floor_db": None, "mix": None}
+    options.update({"floor_db": np.float32(-20), "mix": 1}, live)
+    assert live.controls["floor_db"] == -20
 
 
 @pytest.mark.parametrize("missing", ["livekit", "pipecat"])

@@ -64,8 +64,21 @@ def test_any_function_is_scored(corpus):
     assert [file["output"] for file in inner["files"]] == [file["output"] for file in outer["files"]]
     enhanced = alphamf.evaluate(None, clean=folders["clean"], enhanced=corpus / "saved")
     assert [file["output"] for file in enhanced["files"]] == [file["output"] for file in same["files"]]
-    failed = alphamf.evaluate(lambda x, rate: 1 / 0, **folders)
-    assert len(failed["failures"]) == 2 and "division" in failed["failures"][0]["reason"]
+    # As everywhere, full scale is 1 for floats of any width and 32768 for integers of 16 bits.
+    for convert in (lambda x: x.tolist(), lambda x: x.astype(np.float64), lambda x: (x * 32768).astype(np.int16)):
+        again = alphamf.evaluate(lambda x, rate: convert(x), **folders)
+        assert [file["output"] for file in again["files"]] == [file["output"] for file in same["files"]]
+    for function, words in (
+        (lambda x, rate: 1 / 0, "division"),
+        (lambda x, rate: x[np.newaxis], f"samples of shape (1, {len(read(folders['noisy'] / 'one.wav')[0])}): expected (n,)"),
+        (lambda x, rate: None, "samples of shape (): expected (n,)"),
+        (lambda x, rate: (x * 1e6).astype(np.int32), "samples of int32: expected float32, float64 or int16"),
+    ):
+        failed = alphamf.evaluate(function, **folders)
+        assert len(failed["failures"]) == 2 and words in failed["failures"][0]["reason"]
+    for high_pass in (-1, 20001, np.nan):
+        with pytest.raises(ValueError, match=f"high_pass is {high_pass}; expected 0 to 20000"):
+            alphamf.evaluate(denoiser, **folders, high_pass=high_pass)
     with pytest.raises(ValueError, match="noisy or enhanced"):
         alphamf.evaluate(None, clean=folders["clean"])
 
@@ -87,13 +100,17 @@ def test_training_equals_the_programs(program, corpus):
     assert voice.any()
     with pytest.raises(ValueError, match="rank"):
         alphamf.train(corpus / "clean", rank=0)
+    for name, value in (("rank", -1), ("iterations", -1), ("seed", -1), ("seed", 2**64)):
+        with pytest.raises(ValueError, match=f"{name} is {value}; expected"):
+            alphamf.train(corpus / "clean", **{name: value})
     with pytest.raises(ValueError, match="no audio files"):
         alphamf.train([])
     broken = corpus / "broken.wav"
     broken.write_bytes(b"RIFF")
     for wrong in ("absent.wav", broken):
         for rate in (None, 8000):
-            with pytest.raises(ValueError, match=Path(wrong).name):
+            with pytest.raises(ValueError, match=Path(wrong).name) as raised:
                 alphamf.train([wrong], rate=rate)
+            assert str(raised.value).count(Path(wrong).name) == 1
     with pytest.raises(ValueError, match="absent"):
         alphamf.train("absent")

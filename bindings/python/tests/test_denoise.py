@@ -182,6 +182,9 @@ def test_chunks_give_what_the_whole_gives(noisy):
         stereo.push(np.zeros((100, 2), np.float32))
     with pytest.raises(TypeError, match="float32"):
         stereo.push(np.zeros((2, 100)))
+    for shape in ((100,), (3, 100), (1, 2, 100)):
+        with pytest.raises(ValueError, match=re.escape(f"a chunk of shape {shape}: expected (2, n)")):
+            stereo.push(np.zeros(shape, np.float32))
     chunks = np.split(np.stack([samples, samples]) / np.float32(32768), 4, axis=1)
     done = np.concatenate(list(denoiser.stream(rate, 2).denoise(chunks)), axis=1)
     assert done.shape == (2, len(samples))
@@ -298,6 +301,25 @@ def test_a_noise_profile_is_that_of_the_noise():
         denoiser.denoise(noise, 16000, noise_from=(5, 20))
     given = denoiser.denoise(noise, 16000, noise_from=(0, 2)).noise
     assert np.array_equal(given.power, denoiser.noise_profile(noise[:32000], 16000).power)
+
+
+@pytest.mark.parametrize("section", ["0..2", "12", 0.5, (0,), (0, 1, 2), (None, 1), (0, "1"), slice(0, 1)])
+def test_what_is_no_section_is_refused(noisy, section):
+    denoiser = alphamf.Denoiser(**FAST)
+    words = re.escape(f"noise_from is {section!r}; expected start and end in seconds, or a NoiseProfile")
+    with pytest.raises(TypeError, match=words):
+        denoiser.denoise(*noisy, noise_from=section)
+    # What comes in chunks has no sections yet.
+    for given in (section, (0, 1)):
+        with pytest.raises(TypeError, match=re.escape(f"noise_from is {given!r}; expected a NoiseProfile: make one by")):
+            denoiser.stream(16000, noise_from=given)
+
+
+def test_sections_are_given_by_numbers_of_any_type(noisy):
+    denoiser = alphamf.Denoiser(**FAST)
+    expected = denoiser.denoise(*noisy, noise_from=(0, 0.5)).noise.power
+    for section in ([0, 0.5], np.array([0, 0.5]), (np.int64(0), np.float32(0.5))):
+        assert np.array_equal(denoiser.denoise(*noisy, noise_from=section).noise.power, expected)
 
 
 def test_the_deviation_has_the_frames_of_the_recording(noisy):

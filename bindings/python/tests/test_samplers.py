@@ -166,10 +166,19 @@ def test_settings_without_effect_are_refused():
         ("hmc", {"metric": lambda theta: np.ones(2)}, "metric"),
         ("sgld", {"hessian": lambda theta: np.eye(2)}, "hessian"),
         ("nmc", {"hessian": lambda theta: np.eye(2), "step_size": 0.1}, "step_size"),
+        ("nuts", {"metropolis": True}, "metropolis"),
+        ("sgld", {"target_acceptance": 0.7}, "target_acceptance"),
+        ("hamcmc", {"target_acceptance": 0.7}, "target_acceptance"),
+        ("hamcmc", {"target_acceptance": 0.7, "metropolis": True, "step_size": 0.1}, "target_acceptance"),
+        ("nmc", {"hessian": lambda theta: np.eye(2), "target_acceptance": 0.7}, "target_acceptance"),
     ]
     for sampler, settings, name in unused:
         with pytest.raises(ValueError, match=f"{name} is given, but {sampler} does not use it"):
             samplers.sample(gaussian, STARTS, sampler=sampler, **settings)
+    samplers.sample(gaussian, STARTS, sampler="hamcmc", metropolis=True, target_acceptance=0.7, draws=40, burn_in=40)
+    for sampler, name in (("sgrld", "metric"), ("sgrhmc", "metric"), ("nmc", "hessian")):
+        with pytest.raises(ValueError, match=f"{name} is missing, but {sampler} needs it"):
+            samplers.sample(gaussian, STARTS, sampler=sampler)
 
 
 def test_an_interrupt_ends_it():

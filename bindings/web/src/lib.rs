@@ -53,7 +53,9 @@ unsafe impl Send for Progress<'_> {}
 
 /// Options from JSON.
 fn options_of(text: &str) -> Result<Options, JsValue> {
-    let options = Options::from_json(text).map_err(invalid_setting)?;
+    // The names that an unknown one is answered with are those that have an effect.
+    let named = |error: alphamf::OptionsError| error.to_string().replace(" no_dither,", "");
+    let options = Options::from_json(text).map_err(|error| invalid_setting(named(error)))?;
     if options.no_dither {
         return Err(invalid_setting("no_dither has no effect: samples are floats"));
     }

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
 import { gunzipSync } from "node:zlib";
-import { Denoiser, Live, Stream, initialize } from "../index.js";
+import { Denoiser, Live, Stream, createLiveNode, denoise, initialize } from "../index.js";
 
 // Node has no fetch of files.
 await initialize(gunzipSync(readFileSync(new URL("../native/alphamf_web_bg.wasm.gz", import.meta.url))));
@@ -38,6 +38,45 @@ for (const [name, make] of [
     object.free();
   });
 }
+
+test("samples that are missing or of another kind are named", async () => {
+  const stream = denoiser.stream(16000);
+  const wanted = { kind: "input", message: "samples: expected a Float32Array, or an array of them" };
+  for (const wrong of [undefined, null, 5, "abc", [], [0, 0], new Int16Array(9), new Float64Array(9), new ArrayBuffer(8), {}, [noise, undefined]]) {
+    assert.throws(() => denoiser.denoise(wrong, 16000), wanted);
+    assert.throws(() => stream.push(wrong), wanted);
+    await assert.rejects(denoise(wrong, 16000, { quality: "fast", no_neural: true }), wanted);
+  }
+  stream.free();
+});
+
+test("controls out of range are clamped, infinite ones too", () => {
+  const live = denoiser.live(16000);
+  for (const [controls, found] of [
+    [{ mix: Infinity, floor_db: -Infinity }, { mix: 1, floor_db: -100 }],
+    [{ mix: -Infinity, floor_db: Infinity }, { mix: 0, floor_db: 0 }],
+    [{ mix: 7, gain_exponent: 1e300 }, { mix: 1, gain_exponent: 2 }],
+  ]) {
+    live.set(controls);
+    for (const name of Object.keys(found)) assert.equal(live.controls[name], found[name], name);
+  }
+  assert.throws(() => live.set({ mix: NaN }), { kind: "setting", message: "mix is NaN: expected a finite number" });
+  live.free();
+});
+
+test("a live node has a whole number of channels", async () => {
+  for (const channels of [0, 1.5, "2", NaN, null]) {
+    const refused = { kind: "input", message: `${channels} channels: expected a whole number from 1 to 256` };
+    await assert.rejects(createLiveNode({}, { channels }), refused);
+  }
+});
+
+test("an unknown option is answered with those that there are", async () => {
+  const named = { kind: "setting", message: /^option is colour; expected quality, .*, seed, no_neural, .*, impulses$/ };
+  await assert.rejects(Denoiser.create({ colour: 1 }), named);
+  await assert.rejects(denoise(noise, 16000, { colour: 1 }), named);
+  await assert.rejects(Denoiser.create({ no_dither: true }), { kind: "setting", message: /no_dither has no effect/ });
+});
 
 test("a stream refuses calls of its own progress callback, and goes on", () => {
   const [alone, watched] = [denoiser.stream(16000), denoiser.stream(16000)];

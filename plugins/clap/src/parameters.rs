@@ -175,10 +175,9 @@ impl Parameters {
         let mut values = ALL.each_ref().map(|parameter| f64::from(parameter.knob.default));
         for line in lines {
             let (key, value) = line.split_once(' ').ok_or_else(|| foreign(line))?;
-            let value: f64 = value.parse().map_err(|_| foreign(line))?;
-            if let Some(index) = ALL.iter().position(|parameter| parameter.key == key) {
-                values[index] = ALL[index].near(value);
-            }
+            // A later version may save a text.
+            let Some(index) = ALL.iter().position(|parameter| parameter.key == key) else { continue };
+            values[index] = ALL[index].near(value.parse().map_err(|_| foreign(line))?);
         }
         let changed = self.0.iter().zip(values);
         changed.for_each(|(own, value)| own.store(value.to_bits(), Ordering::Relaxed));
@@ -217,7 +216,7 @@ mod tests {
         let parameters = Parameters::default();
         let state = parameters.state();
         assert_eq!(state, "strength 1\nfloor_db -45\nmix 1\nbypass 0\nlearn_noise 0\n");
-        let later = "mix 0.25\nfloor_db -1e9\nof_a_later_version 3\n";
+        let later = "mix 0.25\nfloor_db -1e9\nof_a_later_version 3\nmodel of 2027\n";
         parameters.set_state(later.lines()).unwrap();
         assert_eq!(parameters.get(MIX_AT as u32), Some(0.25));
         assert_eq!(parameters.get(FLOOR_AT as u32), Some(-60.0));

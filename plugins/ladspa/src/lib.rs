@@ -150,8 +150,11 @@ unsafe extern "C" fn run<const WIDTH: usize, const PORTS: usize>(handle: Handle,
 }
 
 unsafe extern "C" fn cleanup<const WIDTH: usize, const PORTS: usize>(handle: Handle) {
-    // SAFETY: `instantiate` made the box, and the host no longer uses it.
-    drop(unsafe { Box::from_raw(handle.cast::<Instance<WIDTH, PORTS>>()) });
+    // ffmpeg cleans up what could not be instantiated, too.
+    if !handle.is_null() {
+        // SAFETY: `instantiate` made the box, and the host no longer uses it.
+        drop(unsafe { Box::from_raw(handle.cast::<Instance<WIDTH, PORTS>>()) });
+    }
 }
 
 /// Text for the host.

@@ -65,13 +65,18 @@ impl Run {
         self.outputs.push(self.folder.path().join(format!("{number}.out")));
     }
 
-    /// Runs it and returns every chain's output.
-    fn outputs(mut self) -> Vec<Vec<f32>> {
+    /// The whole command.
+    fn command(&mut self) -> &mut Command {
         self.command.args(["-filter_complex", &self.graph.join(";")]);
         for (number, path) in self.outputs.iter().enumerate() {
             self.command.args(["-map", &format!("[o{number}]"), "-f", "f32le"]).arg(path);
         }
-        let output = self.command.output().unwrap();
+        &mut self.command
+    }
+
+    /// Runs it and returns every chain's output.
+    fn outputs(mut self) -> Vec<Vec<f32>> {
+        let output = self.command().output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         self.outputs.iter().map(|path| floats(path)).collect()
     }
@@ -142,5 +147,22 @@ fn its_delay_is_compensated_on_demand() {
         let mut run = Run::new();
         run.add(&input, Format::F32, &ladspa("alphamf_mono", ":controls=c3=1:latency=1"));
         assert!(run.outputs()[0] == input.samples, "{rate} Hz");
+    }
+}
+
+/// ffmpeg cleans up instances that it did not get.
+#[test]
+fn a_rate_out_of_range_is_an_error_of_ffmpeg_and_no_crash() {
+    if !has_filter() {
+        return;
+    }
+    for rate in [7_999, 192_001] {
+        let mut run = Run::new();
+        run.add(&recording(rate, 1, Format::S16, 0.1), Format::S16, &ladspa("alphamf_mono", ""));
+        let output = run.command().output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        // A process that a signal has ended has no code.
+        assert!(output.status.code().is_some_and(|code| code != 0), "{rate} Hz: {}: {said}", output.status);
+        assert!(said.contains("Could not instantiate plugin"), "{rate} Hz: {said}");
     }
 }
