@@ -320,3 +320,25 @@ fn folders_and_files_are_not_taken_for_each_other() {
     std::fs::create_dir(folder.join("clean.wav")).unwrap();
     denoise(["n.wav", "-o", "clean.wav"]).args(FAST).current_dir(folder.0.path()).assert().success();
 }
+
+/// A link to a folder that is not there, such as one on a disk that is not mounted.
+#[test]
+#[cfg(unix)]
+fn links_to_nothing_are_named() {
+    let folder = Folder::new();
+    let [input, link, circle] = ["a.wav", "link", "circle"].map(|name| folder.join(name));
+    write(&input, spec(16_000, 1), noisy(0.3));
+    std::os::unix::fs::symlink("gone", &link).unwrap();
+    std::os::unix::fs::symlink("circle", &circle).unwrap();
+    let to = Path::new("-o");
+    let words = format!("a link to {}, which does not exist", folder.join("gone").display());
+    let refused = |output: &Path, words: &str| fails(&[&input, to, output], &[], OUTPUT, &[words]);
+    refused(&link, &format!("link: cannot be written: it is {words}"));
+    refused(&link.join("x"), &format!("link is {words}"));
+    refused(&circle, "it is a circle of links");
+    // A file is made where its link leads, if there is a folder.
+    let film = folder.join("b.wav");
+    std::os::unix::fs::symlink("gone/b.wav", &film).unwrap();
+    fails(&[&input, &film], &[], OUTPUT, &["b.wav: cannot be written: no such folder: ", "gone"]);
+    assert_eq!(folder.names(), ["a.wav", "b.wav", "circle", "link"]);
+}
