@@ -342,3 +342,14 @@ fn links_to_nothing_are_named() {
     fails(&[&input, &film], &[], OUTPUT, &["b.wav: cannot be written: no such folder: ", "gone"]);
     assert_eq!(folder.names(), ["a.wav", "b.wav", "circle", "link"]);
 }
+
+#[test]
+fn what_flac_does_not_hold_is_refused_with_what_does() {
+    let folder = Folder::new();
+    let [input, output] = ["in.wav", "out.flac"].map(|name| folder.join(name));
+    for (rate, channels) in [(192_000, 1), (8_000, 9)] {
+        write(&input, spec(rate, channels), (0..9_000).map(|n| 0.1 * (n as f32).sin()));
+        let words = ["out.flac", "name a .wav file, or use --format wav with -o"];
+        fails(&[&input, &output], &[], OUTPUT, &words);
+    }
+}
