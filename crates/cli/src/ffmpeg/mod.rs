@@ -62,8 +62,8 @@ impl Ffmpeg {
     }
 
     /// Decodes the audio track of a file that players take; with `in_time` it begins with the file, as its video does, and keeps its
-    /// pauses. What ffmpeg reports can be had once all is read.
-    pub fn decode(&self, input: &Path, in_time: bool) -> Result<(Reader, DecodeReport), Error> {
+    /// pauses.
+    pub fn decode(&self, input: &Path, in_time: bool) -> Result<Decoded, Error> {
         let refused = |reason| Error::Read { path: input.to_owned(), reason: ReadError::Io(reason) };
         let original = Original::open(input).map_err(refused)?;
         let streams = self.streams(&original).map_err(refused)?;
@@ -84,8 +84,9 @@ impl Ffmpeg {
         let mut program = Running::start(command, None).map_err(refused)?;
         let sound = program.child.stdout.take().ok_or_else(|| refused(io::Error::other("no output")))?;
         let report = DecodeReport::default();
-        let reader = Reader::from_stream(input, Decoded { sound, program, report: report.clone() })?;
-        Ok((reader, report))
+        let reader = Reader::from_stream(input, Decoding { sound, program, report: report.clone() })?;
+        let format = streams.audio().and_then(|track| track.format).unwrap_or(reader.format());
+        Ok(Decoded { reader, format, report })
     }
 
     /// The streams of a file; none if ffmpeg cannot read it.
@@ -545,14 +546,23 @@ fn declared_seconds(input: &Input) -> Option<f64> {
     input.duration_seconds.filter(|_| others == 1)
 }
 
+/// Audio that ffmpeg decodes, to floats.
+pub struct Decoded {
+    pub reader: Reader,
+    /// The format that keeps the samples of the file.
+    pub format: SampleFormat,
+    /// What ffmpeg reports, once all is read.
+    pub report: DecodeReport,
+}
+
 /// Samples from ffmpeg.
-struct Decoded {
+struct Decoding {
     sound: ChildStdout,
     program: Running,
     report: DecodeReport,
 }
 
-impl Read for Decoded {
+impl Read for Decoding {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let count = self.sound.read(bytes)?;
         if count == 0 && !bytes.is_empty() {

@@ -1,11 +1,11 @@
 //! Inputs: files that this program or ffmpeg decodes, and streams.
 
 use super::found::Incomplete;
-use crate::ffmpeg::{DecodeReport, Ffmpeg, NO_AUDIO};
+use crate::ffmpeg::{DecodeReport, Decoded, Ffmpeg, NO_AUDIO};
 use crate::interrupts::{interruptible, receive};
 use crate::streams::{is_standard, name};
 use crate::terminal::printable;
-use alphamf::signal::Signal;
+use alphamf::signal::{SampleFormat, Signal};
 use alphamf_files::{Error, Losses, RawFormat, ReadError, Reader};
 use anyhow::Context;
 use std::io;
@@ -25,6 +25,8 @@ pub(super) enum Count {
 /// A recording that is being read.
 pub struct Source {
     reader: Reader,
+    /// The format that keeps the samples.
+    format: SampleFormat,
     /// A recording that ffmpeg decodes.
     report: Option<DecodeReport>,
     /// Started for the first block that may have to be waited for.
@@ -33,7 +35,7 @@ pub struct Source {
 
 impl From<Reader> for Source {
     fn from(reader: Reader) -> Self {
-        Self { reader, report: None, thread: None }
+        Self { format: reader.format(), reader, report: None, thread: None }
     }
 }
 
@@ -83,8 +85,8 @@ fn with_hint(error: Error, hint: &str) -> Error {
 /// Opens a file, by way of ffmpeg where that is needed; see [`Ffmpeg::decode`] for `in_time`.
 fn open_any(input: &Path, in_time: bool) -> Result<Source, Error> {
     let decode = |ffmpeg: Ffmpeg| {
-        let (reader, report) = ffmpeg.decode(input, in_time)?;
-        Ok(Source { report: Some(report), ..reader.into() })
+        let Decoded { reader, format, report } = ffmpeg.decode(input, in_time)?;
+        Ok(Source { format, report: Some(report), ..reader.into() })
     };
     if in_time && let Some(ffmpeg) = Ffmpeg::find() {
         return decode(ffmpeg);
@@ -129,7 +131,7 @@ impl Source {
         let input = input.to_owned();
         let open = move || {
             let standard = name(&input, "standard input");
-            let Self { reader, report, .. } = match (is_standard(&input), raw) {
+            let Self { reader, format, report, .. } = match (is_standard(&input), raw) {
                 (true, None) => {
                     let reader = Reader::from_stream(standard, io::stdin());
                     reader.map_err(|error| with_hint(error, PIPED))?.into()
@@ -138,7 +140,7 @@ impl Source {
                 (false, None) => open_any(&input, in_time)?,
                 (false, Some(raw)) => Reader::open_raw(&input, raw)?.into(),
             };
-            Ok::<_, Error>(Self { report, ..reader.salvage(salvage).into() })
+            Ok::<_, Error>(Self { format, report, ..reader.salvage(salvage).into() })
         };
         Ok(interruptible(open)??)
     }
@@ -148,6 +150,11 @@ impl Source {
         &self.reader
     }
 
+    /// The format that keeps the samples: their own, or 16-bit integers for a lossy recording.
+    pub fn format(&self) -> SampleFormat {
+        self.format
+    }
+
     /// The next samples of every channel, of a file that does not make wait.
     pub fn read_block(&mut self, samples: usize) -> Result<Block, Error> {
         self.reader.read_block(samples)
@@ -155,11 +162,11 @@ impl Source {
 
     /// The next samples of every channel, and the source of the rest. Ctrl-C interrupts waiting for them.
     pub(super) fn read(self, count: Count) -> anyhow::Result<(Self, Block)> {
-        let Self { reader, report, thread } = self;
+        let Self { reader, format, report, thread } = self;
         let thread = thread.map_or_else(ReadThread::start, Ok)?;
         thread.orders.send((reader, count)).ok().context("a thread failed")?;
         let (reader, block) = receive(&thread.blocks)?;
-        Ok((Self { reader, report, thread: Some(thread) }, block?))
+        Ok((Self { reader, format, report, thread: Some(thread) }, block?))
     }
 
     /// Missing and damaged parts of the input, of which `samples` per channel were read.
