@@ -321,3 +321,14 @@ fn wide_differences_in_flac_are_refused() {
     );
     assert!(matches!(reason(Path::new("a.flac"), read(8)), ReadError::Unsupported(_)));
 }
+
+/// As recorders leave them that were stopped.
+#[test]
+fn au_without_a_length_is_read_to_its_end() {
+    for length in [0, u32::MAX] {
+        let header = [24, length, 3, 8_000, 1].map(u32::to_be_bytes).concat();
+        let bytes = [b".snd", &header[..], &[0x40, 0, 0xc0, 0]].concat();
+        let signal = Reader::from_seekable("a.au", io::Cursor::new(bytes)).unwrap().read_all().unwrap();
+        assert_eq!(signal.channels(), [vec![0.5, -0.5]], "{length}");
+    }
+}
