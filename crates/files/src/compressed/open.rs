@@ -90,7 +90,9 @@ impl CompressedDecoder {
         }
         // Demuxers that can seek read the end first and refuse a file without one; that of CAF always does.
         let size_at = declared.size_at.filter(|_| cut_bytes > 0 || declared.is_open);
-        let is_stream = declared.size_at.is_none() && cut_bytes > 0 || about.is_open || end.is_lost;
+        let is_open_aiff = start.starts_with(b"FORM") && declared.length.is_none();
+        let is_stream =
+            declared.size_at.is_none() && cut_bytes > 0 || is_open_aiff || about.is_open || end.is_lost;
         if let Some(size_at) = size_at {
             let size = caf::size_to_end(size_at, length);
             source = Box::new(Patched::new(source, size_at, size).map_err(ReadError::Io)?);
@@ -111,6 +113,10 @@ impl CompressedDecoder {
         this.holes = holes;
         if let Some(samples) = frames.samples {
             this.length = this.length.map(|length| length.min(samples));
+        }
+        if is_open_aiff {
+            // The length of the samples is as little known.
+            (this.is_open, this.length) = (true, None);
         }
         if declared.has_packet_table {
             // It counts the last packet as whole, which it may not be.
