@@ -600,9 +600,21 @@ impl Encoding {
         };
         match complete() {
             Ok(()) => Ok(self.file),
-            Err(reason) => Err(Error::Write { path: self.output, reason: WriteError::Io(reason) }),
+            Err(reason) => {
+                let reason = renamed(reason, self.file.temporary_path(), &self.output);
+                Err(Error::Write { path: self.output, reason: WriteError::Io(reason) })
+            }
         }
     }
+}
+
+/// An error with the name of the output in place of the temporary one, which only ffmpeg is told.
+fn renamed(reason: io::Error, temporary: &Path, output: &Path) -> io::Error {
+    let (words, temporary) = (reason.to_string(), named(temporary).display().to_string());
+    if words.contains(&temporary) {
+        return io::Error::other(words.replace(&temporary, &output.display().to_string()));
+    }
+    reason
 }
 
 #[cfg(test)]
@@ -630,6 +642,15 @@ mod tests {
         assert!(began.elapsed() < 2 * patience, "{:?}", began.elapsed());
         let mut folders = [silent[0].clone(), real.clone()].into_iter();
         assert_eq!(Ffmpeg::search(&mut folders, 5 * patience).unwrap().0, real.join("ffmpeg"));
+    }
+
+    #[test]
+    fn errors_have_the_name_of_the_output() {
+        let reason = "ffmpeg: Error writing trailer of file:./.alphamf-a.part: No space left on device";
+        let reason = renamed(io::Error::other(reason), Path::new("./.alphamf-a.part"), Path::new("o.m4a"));
+        assert_eq!(reason.to_string(), "ffmpeg: Error writing trailer of o.m4a: No space left on device");
+        let other = renamed(io::ErrorKind::BrokenPipe.into(), Path::new("a"), Path::new("b"));
+        assert_eq!(other.kind(), io::ErrorKind::BrokenPipe);
     }
 
     #[test]
