@@ -340,7 +340,13 @@ fn aiff_of_open_length_is_read_to_its_end() {
     let common = [&b"COMM\0\0\0\x12\0\x01\x3f\x80\0\0\0\x10"[..], &rate].concat();
     let samples = b"SSND\x7f\0\0\x08\0\0\0\0\0\0\0\0\x40\0\xc0\0";
     let bytes = [b"FORM\x7f\0\0\x2eAIFF", &common[..], samples].concat();
-    let mut reader = Reader::from_seekable("a.aiff", io::Cursor::new(bytes)).unwrap();
-    assert_eq!(reader.read_block(10).unwrap(), [vec![0.5, -0.5]]);
-    assert!(reader.read_block(10).unwrap()[0].is_empty() && !reader.losses().any(), "{}", reader.losses());
+    let readers = [
+        Reader::from_seekable("a.aiff", io::Cursor::new(bytes.clone())),
+        Reader::from_stream("a.aiff", io::Cursor::new(bytes)),
+    ];
+    for mut reader in readers.map(Result::unwrap) {
+        assert_eq!(reader.read_block(10).unwrap(), [vec![0.5, -0.5]]);
+        let end = reader.read_block(10).unwrap();
+        assert!(end[0].is_empty() && !reader.losses().any(), "{}", reader.losses());
+    }
 }
