@@ -78,6 +78,16 @@ fi
 grep -q 'same file' "$scratch/refused.txt"
 cmp "$scratch/before.wav" "$scratch/speech/1-demo-clean.wav"
 
+# The exit codes are those of `denoise train`: a missing folder, an output that exists, a setting out of range.
+fails_with() {
+    local code=0
+    start 2 train "${@:2}" 2>/dev/null || code=$?
+    test "$code" = "$1" || { echo "exit code $code, not $1: ${*:2}" >&2; exit 1; }
+}
+fails_with 3 "$scratch/nowhere" -o "$scratch/new.safetensors"
+fails_with 4 "$scratch/speech" -o "$scratch/alone.safetensors"
+fails_with 2 "$scratch/speech" -o "$scratch/new.safetensors" --rank 0
+
 echo '== a folder =='
 fast=(--quality fast)
 learned "$built/denoise" "$scratch/speech" -o "$scratch/speech-alone" "${fast[@]}" --quiet

@@ -16,7 +16,7 @@ use super::record::{self, Record, Snapshot, State, WantedReport};
 use super::recording::Recording;
 use super::reports::Reports;
 use super::stats::{Entry, Outcome, Run};
-use super::streams::{check_output, check_possible, is_standard};
+use super::streams::{check_output, check_possible, is_standard, not_a_folder};
 use super::terminal::{columns, is_interactive, say, write_error};
 use alphamf::Cancelled;
 use alphamf_files::output::{follow_links, is_partial};
@@ -199,8 +199,9 @@ impl Folders<'_> {
             }
             // Without a slash at the end, with which a file does not exist.
             let bare: PathBuf = folder.components().collect();
-            if bare.exists() && !bare.is_dir() {
-                return Err(anyhow!("it is not a folder").context(Failure::Output(folder.to_owned())));
+            if fs::symlink_metadata(&bare).is_ok() && !bare.is_dir() {
+                let reason = anyhow!("it is {}", not_a_folder(&bare));
+                return Err(reason.context(Failure::Output(folder.to_owned())));
             }
             check_possible(&bare)?;
         }

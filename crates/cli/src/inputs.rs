@@ -3,7 +3,7 @@
 use super::failure::{Failure, INPUT, one_line};
 use super::record::{self, Record};
 use super::streams::is_standard;
-use super::terminal::{files, say};
+use super::terminal::{counted, files, say};
 use alphamf_files::FolderContents;
 use anyhow::{Context, anyhow};
 use serde::{Serialize, Serializer};
@@ -153,16 +153,24 @@ pub fn say_left_out(left_out: &[LeftOut], quiet: bool) {
     if quiet {
         return;
     }
-    let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut reasons: BTreeMap<&str, Vec<&Path>> = BTreeMap::new();
     for LeftOut { path, reason, .. } in other {
-        reasons.entry(reason).or_default().push(path.display().to_string());
+        reasons.entry(reason).or_default().push(path);
     }
     for (reason, paths) in reasons {
         let more = if paths.len() > NAMED { ", ..." } else { "" };
-        let files = files(paths.len());
-        let named: Vec<&str> = paths.iter().take(NAMED).map(String::as_str).collect();
-        say(&format!("{files} left out ({reason}): {}{more}", named.join(", ")));
+        let named: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+        say(&format!("{} left out ({reason}): {}{more}", files_and_folders(&paths), named.join(", ")));
     }
+}
+
+/// How many of these are files and how many folders, in words.
+fn files_and_folders(paths: &[&Path]) -> String {
+    let folders = paths.iter().filter(|path| path.is_dir()).count();
+    let counts = [(paths.len() - folders, "file"), (folders, "folder")];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, thing)| counted(count as u64, thing)).collect();
+    counts.join(" and ")
 }
 
 /// Exit code for what was left out.

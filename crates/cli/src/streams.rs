@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::interrupts::interruptible;
-use alphamf_files::output::OutputFile;
+use alphamf_files::output::{OutputFile, follow_links};
 use anyhow::Context;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
@@ -24,7 +24,12 @@ pub fn check_output(path: &Path) -> anyhow::Result<()> {
     if is_standard(path) || is_device(path) {
         return Ok(());
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // The target of a link is written, whether or not it is there.
+    let target = match follow_links(path) {
+        Ok(target) => target,
+        Err(error) => return Err(refused(path, error.to_string())),
+    };
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let reason = if let Some(reason) = obstacle(path) {
         reason
     } else if !folder.is_dir() {
@@ -53,12 +58,23 @@ fn obstacle(path: &Path) -> Option<String> {
     let exists = |folder: &&Path| folder.as_os_str().is_empty() || fs::symlink_metadata(folder).is_ok();
     let above = path.ancestors().skip(1).find(exists)?;
     if !above.as_os_str().is_empty() && !above.is_dir() {
-        return Some(format!("{} is not a folder", above.display()));
+        return Some(format!("{} is {}", above.display(), not_a_folder(above)));
     }
     // Of a path whose folder is missing, the system says no more than that.
     let names = path.strip_prefix(above).ok()?.iter().map(|name| above.join(name));
     let mut errors = names.chain([path.to_owned()]).filter_map(|named| fs::symlink_metadata(named).err());
     errors.find(|error| error.kind() != io::ErrorKind::NotFound).map(|error| error.to_string())
+}
+
+/// What is at a path in place of a folder: a file, or a link to nothing, where no folder can be made.
+pub fn not_a_folder(path: &Path) -> String {
+    if path.exists() || !path.is_symlink() {
+        return "not a folder".to_owned();
+    }
+    match follow_links(path) {
+        Ok(target) => format!("a link to {}, which does not exist: make that folder", target.display()),
+        Err(_) => "a circle of links".to_owned(),
+    }
 }
 
 /// Why files cannot be written to a folder, where the system reports it in advance.

@@ -203,7 +203,7 @@ fn results_of_earlier_runs_are_scored_only_if_they_are_asked_for() {
     denoise(&["noisy", "-o", "results/fast"]);
     fs::create_dir(folder.join("all")).unwrap();
     denoise(&["noisy", "-o", "all/out"]);
-    let left_out = "1 file left out (results of an earlier run): ";
+    let left_out = "1 folder left out (results of an earlier run): ";
     let noisy = run(folder, &["--clean", "clean", "--noisy", "noisy", "--mix", "0"]);
     assert!(text(&noisy.stdout).starts_with("6 files"), "{}", text(&noisy.stdout));
     assert_eq!(text(&noisy.stderr), format!("{left_out}noisy/out\n"));

@@ -90,6 +90,8 @@ pub(super) struct CompressedDecoder {
     coded_samples: u64,
     /// Bytes of one sample of all channels, if they are uncompressed.
     frame_bytes: Option<u64>,
+    /// Whether its samples extend to the end of the file, whatever is declared.
+    is_open: bool,
     /// Whether packets are cut to the duration in the container if they decode to more samples.
     trust_durations: bool,
     /// Samples per channel still to be dropped at the start.
@@ -148,6 +150,7 @@ impl CompressedDecoder {
             coded_bits: 0,
             coded_samples: 0,
             frame_bytes: None,
+            is_open: false,
             trust_durations: false,
             skip: delay,
             limit: None,
@@ -448,6 +451,10 @@ impl CompressedDecoder {
     ///
     /// A decoder that panics on a damaged packet is replaced.
     fn decode_packet(&mut self, packet: &Packet) -> Result<Option<(u32, usize)>, ReadError> {
+        let parameters = self.decoder.codec_params();
+        if parameters.codec == CODEC_ID_FLAC && is_too_wide(&packet.data, parameters.bits_per_sample) {
+            return Err(ReadError::Unsupported("32-bit FLAC with channels coded by their difference".into()));
+        }
         let (decoder, has_begun) = (&mut self.decoder, self.channels > 0);
         let decoded = panic::catch_unwind(AssertUnwindSafe(|| match decoder.decode(packet) {
             Ok(buffer) => Ok(Some((buffer.spec().rate(), buffer.frames()))),
@@ -557,8 +564,10 @@ impl CompressedDecoder {
 
     /// Compares what was found with what is declared.
     fn at_end(&mut self) -> Result<(), ReadError> {
-        // An open length of WAV ends with the file.
-        if self.is(FORMAT_ID_WAVE) && self.length.is_none_or(|expected| self.position >= expected) {
+        // An open length of WAV ends with the file, too.
+        let is_whole =
+            self.is(FORMAT_ID_WAVE) && self.length.is_none_or(|expected| self.position >= expected);
+        if self.is_open || is_whole {
             self.losses.ends_early = false;
         }
         // WAV and MP3 declare their length with the delay and the padding of the encoder.
@@ -609,6 +618,16 @@ impl CompressedDecoder {
     fn damaged(&self, reason: &dyn std::fmt::Display) -> ReadError {
         ReadError::Damaged { sample: self.position, reason: reason.to_string() }
     }
+}
+
+/// Whether a frame of FLAC has differences of 33 bits (RFC 9639, section 9.1), of which the decoder makes noise. `bits` are those
+/// of the stream, which count where the frame has none.
+fn is_too_wide(frame: &[u8], bits: Option<u32>) -> bool {
+    const OF_STREAM: u8 = 0;
+    const IS_32: u8 = 7;
+    let Some(byte) = frame.get(3) else { return false };
+    let (channels, size) = (byte >> 4, byte >> 1 & 7);
+    (8..=10).contains(&channels) && (size == IS_32 || size == OF_STREAM && bits == Some(32))
 }
 
 /// Puts the channels of ALAC into the order of their speaker positions: with seven or eight of them, its decoder has the rear

@@ -9,8 +9,8 @@ pub(super) const START_BYTES: usize = 256;
 /// The longest length that is believed, samples or bytes: 46 years at 192 kHz.
 pub(super) const MAX_LENGTH: u64 = 1 << 48;
 
-/// Lengths from here on are placeholders of programs that write to a pipe.
-const OPEN_LENGTH: u32 = 0x7fff_0000;
+/// Lengths from here on are placeholders of programs that write to a pipe; SoX has the lowest.
+const OPEN_LENGTH: u32 = 0x7f00_0000;
 
 /// The declared length in bytes of a file that begins like this, if there is one.
 pub(super) fn length(start: &[u8]) -> Option<u64> {
@@ -85,7 +85,9 @@ mod tests {
     #[test]
     fn lengths_are_read_where_they_are_declared() {
         assert_eq!(length(b"FORM\0\0\x01\0AIFFCOMM"), Some(264));
-        for open in [b"FORM\0\0\0\0AIFF", b"FORM\x7f\xff\xff\xffAIFC", b"FORM\0\0\x01\0ILBM"] {
+        for open in
+            [b"FORM\0\0\0\0AIFF", b"FORM\x7f\xff\xff\xffAIFC", b"FORM\x7f\0\0\x50AIFF", b"FORM\0\0\x01\0ILBM"]
+        {
             assert_eq!(length(open), None);
         }
         let (header, segment) = (matroska::HEADER.to_be_bytes(), matroska::SEGMENT.to_be_bytes());

@@ -232,7 +232,8 @@ pub(super) fn read_au_header(bytes: &mut impl Read) -> Result<WavHeader, ReadErr
     }
     let encoding = Encoding { kind, big_endian: true };
     let frame_bytes = (encoding.bytes() * channels) as u64;
-    let length = (data_bytes != OPEN_LENGTH).then(|| u64::from(data_bytes) / frame_bytes);
+    // Writers to a pipe leave the largest length, recorders that were stopped zero.
+    let length = (![0, OPEN_LENGTH].contains(&data_bytes)).then(|| u64::from(data_bytes) / frame_bytes);
     let metadata = Metadata::default();
     Ok(WavHeader {
         sample_rate,

@@ -184,19 +184,19 @@ pub enum InvalidSignal {
     #[error("no samples: expected at least one")]
     NoSamples,
     /// A channel is longer or shorter than the first.
-    #[error("channel {channel} has {found} samples: expected {expected}, as in channel 0")]
+    #[error("channel {} has {found} samples: expected {expected}, as in channel 1", channel + 1)]
     UnequalChannels {
-        /// Index of the channel, from 0.
+        /// Index of the channel, from 0; the message counts from 1.
         channel: usize,
         /// Its number of samples.
         found: usize,
-        /// The number of samples of channel 0.
+        /// The number of samples of the first channel.
         expected: usize,
     },
     /// A sample is infinite or not a number.
-    #[error("sample {sample} of channel {channel} is {value}: expected a finite value")]
+    #[error("sample {sample} of channel {} is {value}: expected a finite value", channel + 1)]
     NotFinite {
-        /// Index of the channel, from 0.
+        /// Index of the channel, from 0; the message counts from 1.
         channel: usize,
         /// Index of the sample, from 0.
         sample: usize,

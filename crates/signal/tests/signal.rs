@@ -19,7 +19,7 @@ fn every_invariant_is_checked_and_named() {
         Err(InvalidSignal::UnequalChannels { channel: 1, found: 1, expected: 2 })
     );
     let infinite = signal(8_000, &[&[0.0, 0.0], &[0.0, f32::NEG_INFINITY]]).unwrap_err();
-    assert_eq!(infinite.to_string(), "sample 1 of channel 1 is -inf: expected a finite value");
+    assert_eq!(infinite.to_string(), "sample 1 of channel 2 is -inf: expected a finite value");
     assert!(signal(8_000, &[&[f32::NAN]]).is_err());
 
     let signal = signal(192_000, &[&[0.0; 48_000], &[0.5; 48_000]]).unwrap();

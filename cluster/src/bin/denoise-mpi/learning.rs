@@ -8,9 +8,9 @@ use alphamf::signal::Signal;
 use alphamf_files::output::write_atomic;
 use alphamf_files::{FolderContents, check_distinct, read_with_losses};
 use alphamf_samplers::distributed::{Communicator, Counted, pack, unpack};
-use anyhow::{Context as _, anyhow, ensure};
+use anyhow::{Context as _, ensure};
 
-use crate::{INPUT, checkpoint};
+use crate::{Failure, INPUT, OUTPUT, checkpoint};
 
 /// Options of training.
 #[derive(Debug, clap::Args)]
@@ -57,14 +57,14 @@ impl Learning {
 
     fn list(&self) -> anyhow::Result<Files> {
         let Self { folder, output, force, .. } = self;
-        if !force && output.exists() {
-            return Err(anyhow!("{} already exists: use --force to overwrite it", output.display()));
-        }
-        let contents = FolderContents::scan(folder, &[]).with_context(|| folder.display().to_string())?;
+        let exists = || format!("{} already exists: use --force to overwrite it", output.display());
+        ensure!(*force || !output.exists(), Failure(OUTPUT, exists()));
+        let unusable = |why: &str| Failure(INPUT, format!("{}: {why}", folder.display()));
+        let contents = FolderContents::scan(folder, &[]).with_context(|| unusable("cannot be read"))?;
         for (path, reason) in &contents.unreadable {
             eprintln!("denoise-mpi: skipped: {}: {reason}", path.display());
         }
-        ensure!(!contents.audio.is_empty(), "{}: no audio files found", folder.display());
+        ensure!(!contents.audio.is_empty(), unusable("no audio files found"));
         // With --force, too.
         contents.audio.iter().try_for_each(|recording| check_distinct(recording, output))?;
         Ok(contents.audio.into_iter().map(with_length).collect())
@@ -98,7 +98,8 @@ impl Learning {
             let reported = bad.iter().filter(|_| ranks.rank() == 0);
             reported.for_each(|reason| eprintln!("denoise-mpi: skipped: {reason}"));
         }
-        ensure!(left_out < files.len(), "{}: no valid recording", self.folder.display());
+        let none = || Failure(INPUT, format!("{}: no valid recording", self.folder.display()));
+        ensure!(left_out < files.len(), none());
         Ok(left_out)
     }
 
@@ -134,10 +135,12 @@ impl Learning {
             return Ok(ExitCode::SUCCESS);
         }
         let output = &self.output;
-        write_atomic(output, bytes).with_context(|| output.display().to_string())?;
+        let unwritten = || Failure(OUTPUT, format!("{}: cannot be written", output.display()));
+        write_atomic(output, bytes).with_context(unwritten)?;
         checkpoint::remove(output).context("the checkpoint")?;
         let (ranks, sent) = (ranks.ranks(), sent as f64 / 1e6);
-        eprintln!("{}: {sentence}; {ranks} processes, {sent:.1} MB sent", output.display());
+        let processes = if ranks == 1 { "process" } else { "processes" };
+        eprintln!("{}: {sentence}; {ranks} {processes}, {sent:.1} MB sent", output.display());
         Ok(if left_out > 0 { INPUT.into() } else { ExitCode::SUCCESS })
     }
 }

@@ -6,10 +6,13 @@ mod learning;
 mod shared;
 mod train;
 
+use std::fmt;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
+use alphamf::ErrorKind;
+use alphamf::learning::TrainingError;
 use alphamf_cluster::Mpi;
 use alphamf_samplers::distributed::Communicator as _;
 use clap::{Parser, Subcommand};
@@ -38,6 +41,33 @@ enum Command {
 const USAGE: u8 = 2;
 /// Exit code for invalid recordings, as in `denoise`.
 const INPUT: u8 = 3;
+/// Exit code for an output that cannot be written, as in `denoise`.
+const OUTPUT: u8 = 4;
+
+/// A failure with an exit code of its own.
+#[derive(Debug)]
+struct Failure(u8, String);
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.1)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Exit code of an error, as in `denoise`.
+fn exit_code(error: &anyhow::Error) -> u8 {
+    if let Some(Failure(code, _)) = error.downcast_ref() {
+        return *code;
+    }
+    match (error.downcast_ref(), error.downcast_ref().map(TrainingError::kind)) {
+        (Some(alphamf_files::Error::Write { .. }), _) => OUTPUT,
+        (Some(_), _) | (_, Some(ErrorKind::Input)) => INPUT,
+        (_, Some(ErrorKind::Setting)) => USAGE,
+        _ => 1,
+    }
+}
 
 fn main() -> ExitCode {
     let Some(mut ranks) = Mpi::join() else {
@@ -69,7 +99,7 @@ fn main() -> ExitCode {
             let chain: Vec<String> = error.chain().map(ToString::to_string).collect();
             eprintln!("denoise-mpi: process {}: {}", ranks.rank(), chain.join(": "));
             // The others may be waiting for a message of this process.
-            ranks.abort(1)
+            ranks.abort(exit_code(&error))
         }
     }
 }

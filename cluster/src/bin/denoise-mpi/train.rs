@@ -86,12 +86,13 @@ pub fn run(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCode> {
         ControlFlow::Continue(())
     };
     let dictionary = corpus.train_distributed(&mut ranks, &mut checkpoints, &mut progress)?;
+    let count = files.len() - left_out;
     let sentence = format!(
-        "{} spectra of {} bins from {:.0} s of speech in {} files; read in {:.1} s, trained in {:.1} s",
+        "{} spectra of {} bins from {:.0} s of speech in {count} file{}; read in {:.1} s, trained in {:.1} s",
         dictionary.header().rank,
         dictionary.header().bins(),
         dictionary.header().seconds,
-        files.len() - left_out,
+        if count == 1 { "" } else { "s" },
         reading.as_secs_f64(),
         (start.elapsed() - reading).as_secs_f64(),
     );

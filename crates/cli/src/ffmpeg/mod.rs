@@ -62,8 +62,8 @@ impl Ffmpeg {
     }
 
     /// Decodes the audio track of a file that players take; with `in_time` it begins with the file, as its video does, and keeps its
-    /// pauses. What ffmpeg reports can be had once all is read.
-    pub fn decode(&self, input: &Path, in_time: bool) -> Result<(Reader, DecodeReport), Error> {
+    /// pauses.
+    pub fn decode(&self, input: &Path, in_time: bool) -> Result<Decoded, Error> {
         let refused = |reason| Error::Read { path: input.to_owned(), reason: ReadError::Io(reason) };
         let original = Original::open(input).map_err(refused)?;
         let streams = self.streams(&original).map_err(refused)?;
@@ -84,8 +84,9 @@ impl Ffmpeg {
         let mut program = Running::start(command, None).map_err(refused)?;
         let sound = program.child.stdout.take().ok_or_else(|| refused(io::Error::other("no output")))?;
         let report = DecodeReport::default();
-        let reader = Reader::from_stream(input, Decoded { sound, program, report: report.clone() })?;
-        Ok((reader, report))
+        let reader = Reader::from_stream(input, Decoding { sound, program, report: report.clone() })?;
+        let format = streams.audio().and_then(|track| track.format).unwrap_or(reader.format());
+        Ok(Decoded { reader, format, report })
     }
 
     /// The streams of a file; none if ffmpeg cannot read it.
@@ -545,14 +546,23 @@ fn declared_seconds(input: &Input) -> Option<f64> {
     input.duration_seconds.filter(|_| others == 1)
 }
 
+/// Audio that ffmpeg decodes, to floats.
+pub struct Decoded {
+    pub reader: Reader,
+    /// The format that keeps the samples of the file.
+    pub format: SampleFormat,
+    /// What ffmpeg reports, once all is read.
+    pub report: DecodeReport,
+}
+
 /// Samples from ffmpeg.
-struct Decoded {
+struct Decoding {
     sound: ChildStdout,
     program: Running,
     report: DecodeReport,
 }
 
-impl Read for Decoded {
+impl Read for Decoding {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let count = self.sound.read(bytes)?;
         if count == 0 && !bytes.is_empty() {
@@ -590,9 +600,21 @@ impl Encoding {
         };
         match complete() {
             Ok(()) => Ok(self.file),
-            Err(reason) => Err(Error::Write { path: self.output, reason: WriteError::Io(reason) }),
+            Err(reason) => {
+                let reason = renamed(reason, self.file.temporary_path(), &self.output);
+                Err(Error::Write { path: self.output, reason: WriteError::Io(reason) })
+            }
         }
     }
+}
+
+/// An error with the name of the output in place of the temporary one, which only ffmpeg is told.
+fn renamed(reason: io::Error, temporary: &Path, output: &Path) -> io::Error {
+    let (words, temporary) = (reason.to_string(), named(temporary).display().to_string());
+    if words.contains(&temporary) {
+        return io::Error::other(words.replace(&temporary, &output.display().to_string()));
+    }
+    reason
 }
 
 #[cfg(test)]
@@ -620,6 +642,15 @@ mod tests {
         assert!(began.elapsed() < 2 * patience, "{:?}", began.elapsed());
         let mut folders = [silent[0].clone(), real.clone()].into_iter();
         assert_eq!(Ffmpeg::search(&mut folders, 5 * patience).unwrap().0, real.join("ffmpeg"));
+    }
+
+    #[test]
+    fn errors_have_the_name_of_the_output() {
+        let reason = "ffmpeg: Error writing trailer of file:./.alphamf-a.part: No space left on device";
+        let reason = renamed(io::Error::other(reason), Path::new("./.alphamf-a.part"), Path::new("o.m4a"));
+        assert_eq!(reason.to_string(), "ffmpeg: Error writing trailer of o.m4a: No space left on device");
+        let other = renamed(io::ErrorKind::BrokenPipe.into(), Path::new("a"), Path::new("b"));
+        assert_eq!(other.kind(), io::ErrorKind::BrokenPipe);
     }
 
     #[test]

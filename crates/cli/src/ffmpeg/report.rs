@@ -1,6 +1,7 @@
 //! What ffmpeg reports on its standard error, line by line, at `-loglevel repeat+level+info`.
 
 use crate::time::parse_time;
+use alphamf::signal::SampleFormat;
 use std::io::{BufRead, BufReader, Read};
 
 /// Longer lines are cut, bytes.
@@ -58,6 +59,8 @@ pub struct Stream {
     pub index: usize,
     /// Whether players take it if nobody chooses.
     pub is_default: bool,
+    /// The format that keeps its samples, if it is audio: their own, or 16-bit integers if its codec is lossy.
+    pub format: Option<SampleFormat>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,12 +207,35 @@ impl Report {
             let codec = description.split_once(": ").and_then(|(_, codec)| codec.split([' ', ',']).next());
             let kind = StreamKind::of(description);
             let is_default = description.contains("(default)");
+            let format = sample_format(description).filter(|_| kind == StreamKind::Audio);
             if input.streams.len() < MAX_STREAMS {
-                input.streams.push(Stream { kind, index, is_default });
+                input.streams.push(Stream { kind, index, is_default, format });
                 codecs.extend(codec.filter(|_| kind != StreamKind::Audio).map(str::to_owned));
             }
         }
     }
+}
+
+/// The format that keeps the samples of a stream, by its codec, its decoded samples and their bits, such as `s32 (24 bit)`.
+fn sample_format(description: &str) -> Option<SampleFormat> {
+    let (_, description) = description.split_once(": ")?;
+    // Lossy codecs decode to floats, too.
+    let has_floats = ["pcm_", "wavpack"].iter().any(|codec| description.starts_with(codec));
+    description.split(", ").find_map(|part| {
+        let (decoded, rest) = part.split_once(' ').unwrap_or((part, ""));
+        let bits = rest.strip_prefix('(').and_then(|rest| rest.split_once(" bit)")?.0.parse().ok());
+        Some(match (decoded.strip_suffix('p').unwrap_or(decoded), bits.unwrap_or(32)) {
+            ("u8", _) => SampleFormat::Int8,
+            ("s16", _) => SampleFormat::Int16,
+            ("s32" | "s64", ..=16) => SampleFormat::Int16,
+            ("s32" | "s64", 17..=24) => SampleFormat::Int24,
+            ("s32" | "s64", _) => SampleFormat::Int32,
+            ("flt", _) if has_floats => SampleFormat::Float32,
+            ("dbl", _) if has_floats => SampleFormat::Float64,
+            ("flt" | "dbl", _) => SampleFormat::Int16,
+            _ => return None,
+        })
+    })
 }
 
 /// Who reports, if it is named; at which level; and what.
@@ -316,6 +342,28 @@ mod tests {
             "[hls @ 0x1] [error] Format not on whitelist 'wav'\n[error] file:/dev/fd/0: Invalid argument\n";
         assert!(Report::read(list.as_bytes()).reason.unwrap().contains("format hls"));
         assert_eq!(Report::read(&[0xff; 100_000][..]), Report::default());
+    }
+
+    #[test]
+    fn samples_keep_their_format() {
+        use SampleFormat::{Float32, Float64, Int8, Int16, Int24, Int32};
+        for (stream, format) in [
+            ("Audio: pcm_u8, 8000 Hz, mono, u8, 64 kb/s", Some(Int8)),
+            (
+                "Audio: pcm_s24be (in24 / 0x34326E69), 48000 Hz, 5.1(side), s32 (24 bit), 2304 kb/s (default)",
+                Some(Int24),
+            ),
+            ("Audio: tta ([1][0][0][0] / 0x0001), 44100 Hz, 2 channels, s16p", Some(Int16)),
+            ("Audio: alac (alac / 0x63616C61), 48000 Hz, stereo, s32p (20 bit), 9 kb/s", Some(Int24)),
+            ("Audio: wavpack, 48000 Hz, stereo, s32p", Some(Int32)),
+            ("Audio: wavpack, 48000 Hz, stereo, fltp", Some(Float32)),
+            ("Audio: pcm_f64le, 48000 Hz, stereo, dbl, 6144 kb/s", Some(Float64)),
+            ("Audio: aac (HE-AAC) (mp4a / 0x6134706D), 48000 Hz, stereo, fltp, 48 kb/s", Some(Int16)),
+            ("Audio: none (twos / 0x736F7774), 48000 Hz, stereo", None),
+            ("Video: png, rgb24(pc), 64x64, 90k tbr", None),
+        ] {
+            assert_eq!(sample_format(stream), format, "{stream}");
+        }
     }
 
     #[test]

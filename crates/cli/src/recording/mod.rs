@@ -65,7 +65,7 @@ impl Recording<'_> {
         let began = Instant::now();
         self.check_input()?;
         let mut source = self.open()?;
-        let input_format = source.reader().format();
+        let input_format = source.format();
         let mut engine = self.engine(&source)?;
         let spec = self.output_spec(&source, &engine.session);
         let mut outputs = self.outputs(spec, &source)?;
@@ -217,7 +217,7 @@ impl Recording<'_> {
     fn output_spec(&self, source: &Source, session: &Session) -> OutputSpec {
         let reader = source.reader();
         let container = self.container(self.output);
-        let depth = self.processing.format.and_then(|format| format.depth).unwrap_or(reader.format());
+        let depth = self.processing.format.and_then(|format| format.depth).unwrap_or(source.format());
         let format = match (container, depth) {
             (Container::Flac, depth) if depth.bits() > 24 => SampleFormat::Int24,
             _ => depth,
@@ -229,7 +229,7 @@ impl Recording<'_> {
             container,
             length: reader.length(),
             channel_mask: reader.channel_mask(),
-            dither: session.dither(reader.format(), format),
+            dither: session.dither(source.format(), format),
         }
     }
 

@@ -1,10 +1,11 @@
 //! Outputs: files, which appear when they are complete; files that ffmpeg writes; devices and standard output.
 
+use crate::failure::Failure;
 use crate::ffmpeg::{Encoding, Ffmpeg, Kind};
 use crate::streams::{begin, is_device, is_standard, open_device, seekable_output};
 use alphamf_files::output::OutputFile;
 use alphamf_files::{Error, Metadata, OutputSpec, WriteError, Writer};
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -35,6 +36,19 @@ impl Complete {
         let Self { path, file, .. } = self;
         file.map_or(Ok(()), OutputFile::persist)
             .map_err(|reason| Error::Write { path, reason: WriteError::Io(reason) })
+    }
+}
+
+/// Adds what holds a recording that FLAC does not.
+fn with_remedy(error: Error) -> anyhow::Error {
+    match error {
+        Error::Write {
+            path,
+            reason: reason @ (WriteError::SampleRate { .. } | WriteError::Channels { .. }),
+        } => {
+            anyhow!("{reason}: name a .wav file, or use --format wav with -o").context(Failure::Output(path))
+        }
+        error => error.into(),
     }
 }
 
@@ -96,6 +110,6 @@ impl Output {
             let (writer, encoding) = ffmpeg.encode(file, path, kind, spec, metadata, original)?;
             return Ok(Self { encoding: Some(encoding), ..plain(writer) });
         }
-        Ok(plain(Writer::to_file(path, spec, metadata, file)?))
+        Ok(plain(Writer::to_file(path, spec, metadata, file).map_err(with_remedy)?))
     }
 }

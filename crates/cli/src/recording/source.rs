@@ -1,11 +1,11 @@
 //! Inputs: files that this program or ffmpeg decodes, and streams.
 
 use super::found::Incomplete;
-use crate::ffmpeg::{DecodeReport, Ffmpeg, NO_AUDIO};
+use crate::ffmpeg::{DecodeReport, Decoded, Ffmpeg, NO_AUDIO};
 use crate::interrupts::{interruptible, receive};
 use crate::streams::{is_standard, name};
 use crate::terminal::printable;
-use alphamf::signal::Signal;
+use alphamf::signal::{InvalidSignal, SampleFormat, Signal};
 use alphamf_files::{Error, Losses, RawFormat, ReadError, Reader};
 use anyhow::Context;
 use std::io;
@@ -25,15 +25,19 @@ pub(super) enum Count {
 /// A recording that is being read.
 pub struct Source {
     reader: Reader,
+    /// The format that keeps the samples.
+    format: SampleFormat,
     /// A recording that ffmpeg decodes.
     report: Option<DecodeReport>,
+    /// Why it is not read without ffmpeg.
+    refusal: Option<ReadError>,
     /// Started for the first block that may have to be waited for.
     thread: Option<ReadThread>,
 }
 
 impl From<Reader> for Source {
     fn from(reader: Reader) -> Self {
-        Self { reader, report: None, thread: None }
+        Self { format: reader.format(), reader, report: None, refusal: None, thread: None }
     }
 }
 
@@ -83,8 +87,8 @@ fn with_hint(error: Error, hint: &str) -> Error {
 /// Opens a file, by way of ffmpeg where that is needed; see [`Ffmpeg::decode`] for `in_time`.
 fn open_any(input: &Path, in_time: bool) -> Result<Source, Error> {
     let decode = |ffmpeg: Ffmpeg| {
-        let (reader, report) = ffmpeg.decode(input, in_time)?;
-        Ok(Source { report: Some(report), ..reader.into() })
+        let Decoded { reader, format, report } = ffmpeg.decode(input, in_time)?;
+        Ok(Source { format, report: Some(report), ..reader.into() })
     };
     if in_time && let Some(ffmpeg) = Ffmpeg::find() {
         return decode(ffmpeg);
@@ -105,8 +109,18 @@ fn open_any(input: &Path, in_time: bool) -> Result<Source, Error> {
         Err(Error::Read { reason: ReadError::NotAudio(what), .. }) if what == NO_AUDIO => {
             Err(Error::Read { path, reason: ReadError::NotAudio(what) })
         }
-        // The first reason stands for what ffmpeg does not read, either.
-        decoded => decoded.map_err(|_| Error::Read { path, reason }),
+        Ok(source) => Ok(Source { refusal: Some(reason), ..source }),
+        Err(_) => Err(Error::Read { path, reason }),
+    }
+}
+
+/// The first reason stands for what ffmpeg does not read, either: it may find no sample and call that a success.
+fn explained(error: Error, refusal: &mut Option<ReadError>) -> Error {
+    match error {
+        Error::Read { path, reason: reason @ ReadError::Signal(InvalidSignal::NoSamples) } => {
+            Error::Read { path, reason: refusal.take().unwrap_or(reason) }
+        }
+        error => error,
     }
 }
 
@@ -129,7 +143,7 @@ impl Source {
         let input = input.to_owned();
         let open = move || {
             let standard = name(&input, "standard input");
-            let Self { reader, report, .. } = match (is_standard(&input), raw) {
+            let Self { reader, format, report, refusal, .. } = match (is_standard(&input), raw) {
                 (true, None) => {
                     let reader = Reader::from_stream(standard, io::stdin());
                     reader.map_err(|error| with_hint(error, PIPED))?.into()
@@ -138,7 +152,7 @@ impl Source {
                 (false, None) => open_any(&input, in_time)?,
                 (false, Some(raw)) => Reader::open_raw(&input, raw)?.into(),
             };
-            Ok::<_, Error>(Self { report, ..reader.salvage(salvage).into() })
+            Ok::<_, Error>(Self { format, report, refusal, ..reader.salvage(salvage).into() })
         };
         Ok(interruptible(open)??)
     }
@@ -148,18 +162,24 @@ impl Source {
         &self.reader
     }
 
+    /// The format that keeps the samples: their own, or 16-bit integers for a lossy recording.
+    pub fn format(&self) -> SampleFormat {
+        self.format
+    }
+
     /// The next samples of every channel, of a file that does not make wait.
     pub fn read_block(&mut self, samples: usize) -> Result<Block, Error> {
-        self.reader.read_block(samples)
+        self.reader.read_block(samples).map_err(|error| explained(error, &mut self.refusal))
     }
 
     /// The next samples of every channel, and the source of the rest. Ctrl-C interrupts waiting for them.
     pub(super) fn read(self, count: Count) -> anyhow::Result<(Self, Block)> {
-        let Self { reader, report, thread } = self;
+        let Self { reader, format, report, mut refusal, thread } = self;
         let thread = thread.map_or_else(ReadThread::start, Ok)?;
         thread.orders.send((reader, count)).ok().context("a thread failed")?;
         let (reader, block) = receive(&thread.blocks)?;
-        Ok((Self { reader, report, thread: Some(thread) }, block?))
+        let block = block.map_err(|error| explained(error, &mut refusal))?;
+        Ok((Self { reader, format, report, refusal, thread: Some(thread) }, block))
     }
 
     /// Missing and damaged parts of the input, of which `samples` per channel were read.
@@ -194,6 +214,16 @@ mod tests {
             bytes.fill(0);
             Ok(bytes.len())
         }
+    }
+
+    #[test]
+    fn the_first_reason_stands_where_ffmpeg_finds_no_sample() {
+        let none = || Error::Read { path: "a".into(), reason: InvalidSignal::NoSamples.into() };
+        let mut refusal = Some(ReadError::Unsupported("G.999".into()));
+        assert_eq!(explained(none(), &mut refusal).to_string(), "a: unsupported encoding: G.999");
+        assert_eq!(explained(none(), &mut None).to_string(), none().to_string());
+        let other = Error::Read { path: "a".into(), reason: ReadError::Empty };
+        assert!(explained(other, &mut Some(ReadError::Missing)).to_string().contains("empty"));
     }
 
     #[test]

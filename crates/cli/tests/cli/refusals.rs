@@ -68,7 +68,7 @@ fn invalid_inputs_are_named_and_leave_no_output() {
     let float = WavSpec { bits_per_sample: 32, sample_format: SampleFormat::Float, ..spec(16_000, 2) };
     for (value, name) in [(f32::NAN, "NaN"), (f32::INFINITY, "inf")] {
         write(&input, float, (0..2_000).map(|n| if n == 1_001 { value } else { 0.1 }));
-        fails(&[&input, &output], &[], INPUT, &["in.wav", "sample 500 of channel 1", name]);
+        fails(&[&input, &output], &[], INPUT, &["in.wav", "sample 500 of channel 2", name]);
     }
     assert_eq!(folder.names(), ["in.wav"]);
 }
@@ -319,4 +319,37 @@ fn folders_and_files_are_not_taken_for_each_other() {
     // A folder of that name may be there.
     std::fs::create_dir(folder.join("clean.wav")).unwrap();
     denoise(["n.wav", "-o", "clean.wav"]).args(FAST).current_dir(folder.0.path()).assert().success();
+}
+
+/// A link to a folder that is not there, such as one on a disk that is not mounted.
+#[test]
+#[cfg(unix)]
+fn links_to_nothing_are_named() {
+    let folder = Folder::new();
+    let [input, link, circle] = ["a.wav", "link", "circle"].map(|name| folder.join(name));
+    write(&input, spec(16_000, 1), noisy(0.3));
+    std::os::unix::fs::symlink("gone", &link).unwrap();
+    std::os::unix::fs::symlink("circle", &circle).unwrap();
+    let to = Path::new("-o");
+    let words = format!("a link to {}, which does not exist", folder.join("gone").display());
+    let refused = |output: &Path, words: &str| fails(&[&input, to, output], &[], OUTPUT, &[words]);
+    refused(&link, &format!("link: cannot be written: it is {words}"));
+    refused(&link.join("x"), &format!("link is {words}"));
+    refused(&circle, "it is a circle of links");
+    // A file is made where its link leads, if there is a folder.
+    let film = folder.join("b.wav");
+    std::os::unix::fs::symlink("gone/b.wav", &film).unwrap();
+    fails(&[&input, &film], &[], OUTPUT, &["b.wav: cannot be written: no such folder: ", "gone"]);
+    assert_eq!(folder.names(), ["a.wav", "b.wav", "circle", "link"]);
+}
+
+#[test]
+fn what_flac_does_not_hold_is_refused_with_what_does() {
+    let folder = Folder::new();
+    let [input, output] = ["in.wav", "out.flac"].map(|name| folder.join(name));
+    for (rate, channels) in [(192_000, 1), (8_000, 9)] {
+        write(&input, spec(rate, channels), (0..9_000).map(|n| 0.1 * (n as f32).sin()));
+        let words = ["out.flac", "name a .wav file, or use --format wav with -o"];
+        fails(&[&input, &output], &[], OUTPUT, &words);
+    }
 }

@@ -448,7 +448,7 @@ fn hidden_files_are_read_only_if_they_are_named() {
     };
     let message = run(&["in"]);
     assert!(message.contains("1 denoised"), "{message}");
-    let words = "3 files left out (hidden): in/.DS_Store, in/._a.wav, in/.hidden\n";
+    let words = "2 files and 1 folder left out (hidden): in/.DS_Store, in/._a.wav, in/.hidden\n";
     assert!(message.contains(words), "{message}");
     assert!(run(&["in/.hidden", "in/._a.wav"]).contains("3 denoised"));
 }
@@ -571,7 +571,7 @@ fn results_of_earlier_runs_are_no_inputs() {
     let message = run(&["talks", "-o", "talks/normal", "--residual", "talks/removed"]);
     assert!(message.contains("2 denoised") && !message.contains("left out"), "{message}");
     let message = run(&["talks", "-o", "talks/strong", "--strength", "strong"]);
-    let words = "2 files left out (results of an earlier run): talks/normal, talks/removed\n";
+    let words = "2 folders left out (results of an earlier run): talks/normal, talks/removed\n";
     assert!(message.contains("2 denoised") && message.contains(words), "{message}");
     // If they are asked for, they are denoised again.
     assert!(run(&["talks/removed", "-o", "again"]).contains("2 denoised"));

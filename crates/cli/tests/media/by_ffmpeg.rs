@@ -1,6 +1,7 @@
 //! Videos and formats that only ffmpeg reads and writes.
 
 use crate::{INPUT, OUTPUT, USAGE, denoise, ffmpeg, message, noisy, tags};
+use alphamf::signal::SampleFormat;
 use alphamf_files::Reader;
 use assert_cmd::Command;
 use std::fs;
@@ -224,6 +225,28 @@ fn aiff_has_the_samples_of_the_output() {
         // Of 64-bit floats in AIFF, 32 bits are read.
         assert!(found.0 == expected.0 || format == "f64le", "{format}: {:?}", found.0);
         assert!(found.1.channels() == expected.1.channels(), "{format}");
+    }
+}
+
+/// The bit depth of the file, though ffmpeg decodes all to floats; 16 bits of lossy codecs.
+#[test]
+fn files_read_by_ffmpeg_keep_their_bit_depth() {
+    use SampleFormat::{Float32, Int8, Int16, Int24};
+    let folder = TempDir::new().unwrap();
+    let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=0.5:amplitude=0.1:seed=1"];
+    for (codec, samples, input, format) in [
+        ("pcm_u8", "u8", "u8.mkv", Int8),
+        ("pcm_s24be", "s32", "s24.mov", Int24),
+        ("pcm_f32be", "flt", "f32.mov", Float32),
+        ("wavpack", "s16p", "s16.wv", Int16),
+        ("wmav2", "fltp", "lossy.wma", Int16),
+    ] {
+        let encode = [&sound[..], &["-c:a", codec, "-sample_fmt", samples, input]].concat();
+        if !ffmpeg(folder.path(), &encode) {
+            return;
+        }
+        denoise(&folder, &[input, "out.wav", "--force"]).assert().success();
+        assert_eq!(Reader::open(folder.path().join("out.wav")).unwrap().format(), format, "{input}");
     }
 }
 

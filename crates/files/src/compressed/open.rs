@@ -20,6 +20,11 @@ use symphonia::core::formats::well_known::{FORMAT_ID_ADTS, FORMAT_ID_MP1, FORMAT
 use symphonia::core::formats::{FormatReader, TrackType};
 use symphonia::core::io::{MediaSource, ReadOnlySource};
 
+/// Whether a file that begins like this is AIFF that leaves its length open.
+fn is_open_aiff(start: &[u8]) -> bool {
+    start.starts_with(b"FORM") && declared::length(start).is_none()
+}
+
 /// The first bytes, as many as it takes to find frames of MPEG audio or as [`PROBE`] searches, and whether they hold any.
 fn looked_ahead(source: &mut impl Read) -> io::Result<(Vec<u8>, bool)> {
     let mut start = Vec::new();
@@ -90,7 +95,9 @@ impl CompressedDecoder {
         }
         // Demuxers that can seek read the end first and refuse a file without one; that of CAF always does.
         let size_at = declared.size_at.filter(|_| cut_bytes > 0 || declared.is_open);
-        let is_stream = declared.size_at.is_none() && cut_bytes > 0 || about.is_open || end.is_lost;
+        let is_open_aiff = is_open_aiff(&start);
+        let is_stream =
+            declared.size_at.is_none() && cut_bytes > 0 || is_open_aiff || about.is_open || end.is_lost;
         if let Some(size_at) = size_at {
             let size = caf::size_to_end(size_at, length);
             source = Box::new(Patched::new(source, size_at, size).map_err(ReadError::Io)?);
@@ -111,6 +118,9 @@ impl CompressedDecoder {
         this.holes = holes;
         if let Some(samples) = frames.samples {
             this.length = this.length.map(|length| length.min(samples));
+        }
+        if is_open_aiff {
+            this.leave_open();
         }
         if declared.has_packet_table {
             // It counts the last packet as whole, which it may not be.
@@ -151,7 +161,7 @@ impl CompressedDecoder {
     pub(crate) fn open_stream(mut stream: impl Read + Send + Sync + 'static) -> Result<Self, ReadError> {
         let (start, has_frames) = looked_ahead(&mut stream).map_err(ReadError::Io)?;
         let holes = Arc::<Holes>::default();
-        let is_ogg = start.starts_with(ogg::CAPTURE);
+        let (is_ogg, is_open_aiff) = (start.starts_with(ogg::CAPTURE), is_open_aiff(&start));
         let stream = Cursor::new(start).chain(stream);
         let stream: Box<dyn Read + Send + Sync> = match is_ogg {
             true => Box::new(Pages::new(stream, Arc::clone(&holes))),
@@ -171,7 +181,15 @@ impl CompressedDecoder {
         refuse_encoded(reader.as_ref(), None, &about)?;
         let mut this = Self::new(reader, None, &about)?;
         (this.lost, this.holes) = (lost, holes);
+        if is_open_aiff {
+            this.leave_open();
+        }
         Ok(this)
+    }
+
+    /// Reads to the end, as the length of the samples is as little known as that of the file.
+    fn leave_open(&mut self) {
+        (self.is_open, self.length) = (true, None);
     }
 
     /// Opens FLAC, of which one stream may follow another.

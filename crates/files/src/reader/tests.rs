@@ -286,3 +286,67 @@ fn frames_behind_other_bytes_are_read() {
         }
     }
 }
+
+/// A frame of two channels in FLAC of 32 bits, of which the second is their difference, of 33 bits.
+#[test]
+fn wide_differences_in_flac_are_refused() {
+    let information =
+        [&[0, 16, 0, 16][..], &[0; 6], &[0x0a, 0xc4, 0x43, 0xf0, 0, 0, 0, 16], &[0; 16]].concat();
+    let frame = |channels: u8| {
+        let header = [0xff, 0xf8, 0x69, channels << 4 | 0xe, 0, 15];
+        let sum = header.iter().fold(0_u8, |sum, byte| {
+            (0..8).fold(sum ^ byte, |sum, _| sum << 1 ^ if sum & 0x80 != 0 { 7 } else { 0 })
+        });
+        // Constant subframes; the last one takes a bit more where it is a difference.
+        let samples = if channels == 8 {
+            vec![0, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        } else {
+            vec![0, 0x40, 0, 0, 0, 0, 0, 0, 0, 0]
+        };
+        let frame = [&header[..], &[sum], &samples].concat();
+        let sum = frame.iter().fold(0_u16, |sum, byte| {
+            (0..8).fold(sum ^ u16::from(*byte) << 8, |sum, _| {
+                sum << 1 ^ if sum >> 15 == 1 { 0x8005 } else { 0 }
+            })
+        });
+        [&frame[..], &sum.to_be_bytes()].concat()
+    };
+    let file = |channels: u8| [b"fLaC\x80\0\0\x22", &information[..], &frame(channels)].concat();
+    let read =
+        |channels: u8| Reader::from_seekable("a.flac", io::Cursor::new(file(channels))).map(Reader::read_all);
+    let independent = read(1).unwrap().unwrap();
+    assert_eq!(
+        (independent.channels()[0][0], independent.len(), independent.format()),
+        (0.5, 16, SampleFormat::Int32)
+    );
+    assert!(matches!(reason(Path::new("a.flac"), read(8)), ReadError::Unsupported(_)));
+}
+
+/// As recorders leave them that were stopped.
+#[test]
+fn au_without_a_length_is_read_to_its_end() {
+    for length in [0, u32::MAX] {
+        let header = [24, length, 3, 8_000, 1].map(u32::to_be_bytes).concat();
+        let bytes = [b".snd", &header[..], &[0x40, 0, 0xc0, 0]].concat();
+        let signal = Reader::from_seekable("a.au", io::Cursor::new(bytes)).unwrap().read_all().unwrap();
+        assert_eq!(signal.channels(), [vec![0.5, -0.5]], "{length}");
+    }
+}
+
+/// As SoX writes it to a pipe.
+#[test]
+fn aiff_of_open_length_is_read_to_its_end() {
+    let rate = [0x40, 0x0b, 0xfa, 0, 0, 0, 0, 0, 0, 0];
+    let common = [&b"COMM\0\0\0\x12\0\x01\x3f\x80\0\0\0\x10"[..], &rate].concat();
+    let samples = b"SSND\x7f\0\0\x08\0\0\0\0\0\0\0\0\x40\0\xc0\0";
+    let bytes = [b"FORM\x7f\0\0\x2eAIFF", &common[..], samples].concat();
+    let readers = [
+        Reader::from_seekable("a.aiff", io::Cursor::new(bytes.clone())),
+        Reader::from_stream("a.aiff", io::Cursor::new(bytes)),
+    ];
+    for mut reader in readers.map(Result::unwrap) {
+        assert_eq!(reader.read_block(10).unwrap(), [vec![0.5, -0.5]]);
+        let end = reader.read_block(10).unwrap();
+        assert!(end[0].is_empty() && !reader.losses().any(), "{}", reader.losses());
+    }
+}
