@@ -18,7 +18,7 @@ pub(crate) const WEIGHT: PoolWeight = PoolWeight { more: 0.9, less: 0.9 };
 /// model counts more.
 pub(crate) const NONSTATIONARY_WEIGHT: PoolWeight = PoolWeight { more: 0.95, less: 0.9 };
 /// The weight above the dictionary's band, where the network is small and misses fricatives that the model finds (tuned on 90
-/// mixtures, eval/results/full-band.md).
+/// mixtures, eval/results/full-band.md); and above the causal network's band, where its highest one decides.
 pub(crate) const HIGH_BAND_WEIGHT: PoolWeight = PoolWeight { more: 0.8, less: 0.8 };
 
 /// Logarithmic opinion pool (Genest and Zidek 1986, section 3) of the posterior and the network: the log odds of the gain
