@@ -4,8 +4,8 @@ use super::sizes::{BANDS, FEATURES, GROUP, PAIR};
 use crate::kernels::convolution::Grid;
 use crate::kernels::vector;
 
-/// Bins below 1.2 kHz are bands of their own: they resolve the harmonics of every voice.
-const SINGLE: usize = 76;
+/// Bins below this one, 1.2 kHz, are bands of their own: they resolve the harmonics of every voice.
+pub(crate) const FIRST_WIDE_BIN: usize = 76;
 /// Bins up to 8 kHz.
 const BINS: usize = 513;
 /// Minimum power, as a fraction of the mean.
@@ -16,11 +16,12 @@ const SILENCE: f32 = 1e-28;
 /// The first bin of every band, and the number of bins; logarithmic above the single bins.
 pub(super) fn edges() -> [usize; BANDS + 1] {
     std::array::from_fn(|band| {
-        if band < SINGLE {
+        if band < FIRST_WIDE_BIN {
             return band;
         }
-        let share = (band - SINGLE) as f64 / (BANDS - SINGLE) as f64;
-        (SINGLE as f64 * libm::pow(BINS as f64 / SINGLE as f64, share)).round_ties_even() as usize
+        let share = (band - FIRST_WIDE_BIN) as f64 / (BANDS - FIRST_WIDE_BIN) as f64;
+        (FIRST_WIDE_BIN as f64 * libm::pow(BINS as f64 / FIRST_WIDE_BIN as f64, share)).round_ties_even()
+            as usize
     })
 }
 

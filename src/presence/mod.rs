@@ -22,6 +22,7 @@ mod soft_passages;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use bands::FIRST_WIDE_BIN;
 pub use header::PresenceNetError;
 use header::PresenceNetHeader;
 pub(crate) use high_band::HighBandPresenceNet;

@@ -12,5 +12,6 @@ mod properties;
 mod samplers;
 mod short;
 mod steady_noise;
+mod tones;
 mod transcription;
 mod wide_band;

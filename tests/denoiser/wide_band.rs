@@ -1,6 +1,6 @@
 //! Recordings with more bandwidth than the dictionary, and with less than their sample rate gives.
 
-use alphamf::denoiser::{Denoiser, LiveSettings, Settings};
+use alphamf::denoiser::{Denoiser, Settings};
 use alphamf::model::Dictionary;
 use alphamf::random::{SeedTree, SeededRng};
 use alphamf::signal::{SampleFormat, Signal};
@@ -16,17 +16,6 @@ fn denoise(rate: u32, samples: &[f64]) -> Vec<f64> {
     let noisy = Signal::new(rate, SampleFormat::Float32, vec![samples]).unwrap();
     let denoised = denoiser.denoise(&noisy).unwrap();
     denoised.signal.channels()[0].iter().map(|&x| f64::from(x)).collect()
-}
-
-/// The output of the live denoiser, without its delay.
-fn denoise_live(rate: u32, samples: &[f64]) -> Vec<f64> {
-    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
-    let mut live = denoiser.live(rate, 1, LiveSettings::default()).unwrap();
-    let mut input: Vec<f32> = samples.iter().map(|&x| x as f32).collect();
-    input.resize(samples.len() + live.latency(), 0.0);
-    let mut output = vec![0.0; input.len()];
-    live.process(&input, &mut output);
-    output[live.latency()..].iter().map(|&x| f64::from(x)).collect()
 }
 
 fn normal(stream: &mut SeededRng) -> f64 {
@@ -207,39 +196,5 @@ fn an_empty_band_stays_empty_and_costs_no_quality() {
     for rate in [16_000, 48_000, 192_000] {
         let found = quality(rate);
         assert!((found - expected).abs() < 0.5, "{rate} Hz: {found} dB, at 8 kHz {expected} dB");
-    }
-}
-
-/// The causal network ends at 8 kHz: what lasts above is no voice, such as the whine of a screen.
-#[test]
-fn live_a_whine_under_a_voice_is_gone_within_two_seconds() {
-    const RATE: u32 = 48_000;
-    const SEGMENT: usize = 4_800;
-    // A recorded voice of 16 kHz, by linear interpolation: what that leaves above 8 kHz is weak.
-    let voice = alphamf_files::read(format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"))).unwrap();
-    let points: Vec<f64> = voice.channels()[0].iter().map(|&x| f64::from(x)).collect::<Vec<_>>().repeat(3);
-    let between = points.windows(2).flat_map(|x| [0.0, 1.0, 2.0].map(|n| x[0] + n / 3.0 * (x[1] - x[0])));
-    let clean: Vec<f64> = between.collect();
-    let level = |x: &[f64], omega: f64| {
-        let later = x[2 * RATE as usize + SEGMENT..].chunks_exact(SEGMENT);
-        let mut powers: Vec<f64> = later
-            .map(|x| {
-                let part = |shift: f64| -> f64 {
-                    x.iter().enumerate().map(|(n, x)| x * (omega * n as f64 + shift).cos()).sum()
-                };
-                part(0.0).powi(2) + part(PI / 2.0).powi(2)
-            })
-            .collect();
-        // Fricatives have some of it, too.
-        powers.sort_by(f64::total_cmp);
-        decibels(powers[powers.len() / 2])
-    };
-    for hertz in [9_000.0, 15_630.0, 19_000.0] {
-        let omega = 2.0 * PI * hertz / f64::from(RATE);
-        let noisy: Vec<f64> =
-            clean.iter().enumerate().map(|(n, x)| x + 0.01 * (omega * n as f64).sin()).collect();
-        let output = denoise_live(RATE, &noisy);
-        let change = level(&output, omega) - level(&noisy, omega);
-        assert!(change < -30.0, "{hertz} Hz: {change} dB");
     }
 }

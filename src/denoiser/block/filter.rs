@@ -4,13 +4,14 @@ use super::Block;
 use crate::inference::bands::place_rows;
 use crate::inference::high_band::HighBandState;
 use crate::inference::state::Separation;
-use crate::presence::{PoolChange, trace_pool};
+use crate::presence::{FIRST_WIDE_BIN, PoolChange, trace_pool};
 use crate::transform::FrameGrid;
 use crate::wiener::floor::{BinLevels, Floors};
 use crate::wiener::fusion::{HIGH_BAND_WEIGHT, NONSTATIONARY_WEIGHT, WEIGHT, pool_changed, pool_log_odds};
-use crate::wiener::high_band::{attenuate_high_band, lower_tones};
+use crate::wiener::high_band::attenuate_high_band;
 use crate::wiener::reverberation::{self, Decays};
 use crate::wiener::smoothing::smooth_over_frames;
+use crate::wiener::tones::{HIGH_BAND_MARGIN, LOW_BAND_MARGIN, lower_tones};
 
 /// The filter of a block.
 pub(super) struct Filter {
@@ -74,6 +75,8 @@ impl Block<'_> {
             let nonstationary = self.separator.settings.model.nonstationary_noise;
             let weight = if nonstationary { NONSTATIONARY_WEIGHT } else { WEIGHT };
             trace_pool(&presence.bands, &model, self.start.bins);
+            let mut log_odds = presence.low.clone();
+            lower_tones(&mut log_odds, &model, self.start.bins, FIRST_WIDE_BIN, LOW_BAND_MARGIN);
             // The pool's network learned from blocks with non-stationary noise.
             let net = self.separator.networks.as_ref().and_then(|networks| networks.pool.as_ref());
             let net = net.filter(|_| nonstationary);
@@ -81,9 +84,9 @@ impl Block<'_> {
                 Some(PoolChange { weight: more, shift, share }) => {
                     let frames: Vec<f32> =
                         presence.frames.iter().map(|frame| frame + share * (1.0 - frame)).collect();
-                    pool_changed(&mut pooled, &presence.low, &frames, weight, &more, &shift);
+                    pool_changed(&mut pooled, &log_odds, &frames, weight, &more, &shift);
                 }
-                None => pool_log_odds(&mut pooled, &presence.low, &presence.frames, weight),
+                None => pool_log_odds(&mut pooled, &log_odds, &presence.frames, weight),
             }
         }
         BandGain { model, pooled }
@@ -100,7 +103,8 @@ impl Block<'_> {
             match &presence.high {
                 Some(high) => {
                     let mut log_odds = high.clone();
-                    lower_tones(&mut log_odds, &model, high.len() / presence.frames.len());
+                    let bins = high.len() / presence.frames.len();
+                    lower_tones(&mut log_odds, &model, bins, 0, HIGH_BAND_MARGIN);
                     pool_log_odds(&mut pooled, &log_odds, &presence.frames, HIGH_BAND_WEIGHT);
                 }
                 None => {
