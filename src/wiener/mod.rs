@@ -1,6 +1,6 @@
 //! The Wiener filter: from the posterior-mean gain and log odds of speech presence to the gain that is applied.
 //!
-//! In the order of use: [`tones`], [`fusion`], [`high_band`], [`smoothing`], [`floor`], [`reverberation`], [`sparing`]. All work on matrices of
+//! In the order of use: [`steady`], [`fusion`], [`high_band`], [`smoothing`], [`floor`], [`reverberation`], [`sparing`]. All work on matrices of
 //! bins x frames, column-major.
 
 pub(crate) mod floor;
@@ -10,7 +10,7 @@ pub(crate) mod reverberation;
 mod settings;
 pub(crate) mod smoothing;
 pub(crate) mod sparing;
-pub(crate) mod tones;
+pub(crate) mod steady;
 
 pub(crate) use settings::NORMAL_FLOOR_DB;
 pub use settings::{GainSettings, Strength};

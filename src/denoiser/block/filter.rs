@@ -4,14 +4,14 @@ use super::Block;
 use crate::inference::bands::place_rows;
 use crate::inference::high_band::HighBandState;
 use crate::inference::state::Separation;
-use crate::presence::{FIRST_WIDE_BIN, PoolChange, trace_pool};
+use crate::presence::{PoolChange, trace_pool};
 use crate::transform::FrameGrid;
 use crate::wiener::floor::{BinLevels, Floors};
 use crate::wiener::fusion::{HIGH_BAND_WEIGHT, NONSTATIONARY_WEIGHT, WEIGHT, pool_changed, pool_log_odds};
 use crate::wiener::high_band::attenuate_high_band;
 use crate::wiener::reverberation::{self, Decays};
 use crate::wiener::smoothing::smooth_over_frames;
-use crate::wiener::tones::{HIGH_BAND_MARGIN, LOW_BAND_MARGIN, lower_tones};
+use crate::wiener::steady::{HIGH_BAND_RULE, LOW_BAND_RULE, lower_steady};
 
 /// The filter of a block.
 pub(super) struct Filter {
@@ -76,7 +76,7 @@ impl Block<'_> {
             let weight = if nonstationary { NONSTATIONARY_WEIGHT } else { WEIGHT };
             trace_pool(&presence.bands, &model, self.start.bins);
             let mut log_odds = presence.low.clone();
-            lower_tones(&mut log_odds, &model, self.start.bins, FIRST_WIDE_BIN, LOW_BAND_MARGIN);
+            lower_steady(&mut log_odds, &model, self.start.bins, LOW_BAND_RULE);
             // The pool's network learned from blocks with non-stationary noise.
             let net = self.separator.networks.as_ref().and_then(|networks| networks.pool.as_ref());
             let net = net.filter(|_| nonstationary);
@@ -104,7 +104,7 @@ impl Block<'_> {
                 Some(high) => {
                     let mut log_odds = high.clone();
                     let bins = high.len() / presence.frames.len();
-                    lower_tones(&mut log_odds, &model, bins, 0, HIGH_BAND_MARGIN);
+                    lower_steady(&mut log_odds, &model, bins, HIGH_BAND_RULE);
                     pool_log_odds(&mut pooled, &log_odds, &presence.frames, HIGH_BAND_WEIGHT);
                 }
                 None => {
