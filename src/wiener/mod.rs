@@ -1,7 +1,7 @@
 //! The Wiener filter: from the posterior-mean gain and log odds of speech presence to the gain that is applied.
 //!
-//! In the order of use: [`steady`], [`fusion`], [`high_band`], [`smoothing`], [`floor`], [`reverberation`], [`sparing`]. All work on matrices of
-//! bins x frames, column-major.
+//! In the order of use: [`steady`], [`fusion`], [`high_band`], [`smoothing`], [`floor`], [`reverberation`], [`sparing`]. All
+//! work on matrices of bins x frames, column-major.
 
 pub(crate) mod floor;
 pub(crate) mod fusion;

@@ -37,7 +37,7 @@ impl SteadySounds {
     pub(super) fn new(bins: usize, frame_seconds: f64) -> Self {
         let frames = ((SECONDS / PARTS as f64 / frame_seconds).round() as usize).max(1);
         let keep = |time: f64| libm::exp(-frame_seconds / time) as f32;
-        let mut steady = Self {
+        Self {
             keep_minimum: keep(MINIMUM_SECONDS),
             keep_present: keep(PRESENT_SECONDS),
             smoothed: vec![0.0; bins],
@@ -46,9 +46,7 @@ impl SteadySounds {
             row: 0,
             left: frames,
             frames,
-        };
-        steady.reset();
-        steady
+        }
     }
 
     /// Lowers the gains of the next frame, whose powers are `power`, to those of a Wiener filter for its steady part.
@@ -89,6 +87,7 @@ impl SteadySounds {
         self.smoothed.fill(0.0);
         self.present.fill(0.0);
         self.minima.fill(0.0);
+        (self.row, self.left) = (0, self.frames);
     }
 }
 
@@ -123,6 +122,17 @@ mod tests {
         steady.reset();
         let gain = last_gain(&mut steady, 75 * 10 - 30, |frame| if frame % 75 < 50 { 1.0 } else { 1e-6 });
         assert!(gain[0] > 0.97 && gain[1] == 0.5, "{gain:?}");
+    }
+
+    #[test]
+    fn after_a_reset_it_is_as_new() {
+        let mut used = SteadySounds::new(BINS, 0.008);
+        last_gain(&mut used, 333, |_| 1.0);
+        used.reset();
+        let mut new = SteadySounds::new(BINS, 0.008);
+        for frame in 0..300 {
+            assert_eq!(last_gain(&mut used, 1, |_| 1.0), last_gain(&mut new, 1, |_| 1.0), "frame {frame}");
+        }
     }
 
     #[test]
