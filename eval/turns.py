@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A softer voice in turn with a louder one: turns.py make MIXTURES OUT; turns.py score OUT RESULT...
+"""A softer voice in turn with a louder one: turns.py make MIXTURES OUT [--noise DB]; turns.py score OUT RESULT...
 
     pip install numpy scipy soundfile soxr
 
 MIXTURES is a folder as of training/make_development.py. `make` writes OUT/noisy/*.wav: 12 s at 16 kHz of two voices that take turns of
-3 s, the second one 0, 6, 12 or 18 dB softer, in a noise 20 dB below the louder one. RESULT has what a denoiser makes of them under the same
-names; `score` prints the SNR (dB) in the turns of each voice, and the level of the softer one (dB) relative to what it was.
+3 s, the second one 0, 6, 12 or 18 dB softer, in a noise 20 dB (--noise) below the louder one. RESULT has what a denoiser makes of them
+under the same names; `score` prints the SNR (dB) in the turns of each voice, and the level of the softer one (dB) relative to what it was.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import soundfile
 from signals import active_power
 
 RATE, TURN, TURNS = 16000, 3 * 16000, 4
-SOFTER_DB, NOISE_DB = (0, 6, 12, 18), -20
+SOFTER_DB = (0, 6, 12, 18)
 PAIRS = 12
 APART = 3  # voices of a pair in the list of mixtures
 
@@ -30,14 +30,14 @@ def turns(voice, second):
     return track / np.sqrt(active_power(voice, RATE))
 
 
-def make(mixtures, out):
+def make(mixtures, out, below):
     noisy = [p for p in sorted((mixtures / "noisy").glob("*.wav")) if not p.name.startswith(("voice__", "room__"))]
     chosen = noisy[:: max(1, len(noisy) // PAIRS)][:PAIRS]
     clean = [soundfile.read(mixtures / "clean" / p.name)[0] for p in chosen]
     for i in range(len(chosen)):
         other = (i + 1) % len(chosen)
         noise = np.resize(soundfile.read(chosen[other])[0] - clean[other], TURNS * TURN)
-        noise *= 10 ** (NOISE_DB / 20) / np.sqrt((noise**2).mean())
+        noise *= 10 ** (-below / 20) / np.sqrt((noise**2).mean())
         loud = turns(clean[i], 0)
         for softer in SOFTER_DB:
             soft = 10 ** (-softer / 20) * turns(clean[(i + APART) % len(chosen)], 1)
@@ -68,12 +68,13 @@ def main():
     making = commands.add_parser("make")
     making.add_argument("mixtures", type=Path)
     making.add_argument("out", type=Path)
+    making.add_argument("--noise", type=float, default=20, metavar="DB", help="noise this far below the louder voice (20)")
     scoring = commands.add_parser("score")
     scoring.add_argument("out", type=Path)
     scoring.add_argument("results", type=Path, nargs="+")
     a = parser.parse_args()
     if a.command == "make":
-        make(a.mixtures, a.out)
+        make(a.mixtures, a.out, a.noise)
     else:
         score(a.out, a.results)
 

@@ -28,6 +28,10 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 pub(crate) use sweeps::ChainResult;
 
+/// With the small network, which is for speed, soft passages whose power varies by less than this factor (10 dB) are not estimated
+/// twice: most hold noise alone.
+const SMALL_NETWORK_VARIATION: f64 = 10.0;
+
 /// What a block starts from, and what it returns beside its gain.
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Request<'a> {
@@ -273,8 +277,7 @@ impl Separator {
         let &Request { previous, noise_profile, gain_std, model_gain, model_alone, .. } = request;
         // Factors of a narrower band do not cover the new bins.
         let factors = previous.filter(|previous| previous.occupied == occupied);
-        // The small network is for speed.
-        let second_estimate = !self.settings.gain.small_network;
+        let variation = if self.settings.gain.small_network { SMALL_NETWORK_VARIATION } else { 1.0 };
         let power_low = rows(power, bins, 0..low);
         let power_high = rows(power, bins, low..occupied);
         Block {
@@ -283,7 +286,7 @@ impl Separator {
                 .networks
                 .as_ref()
                 .filter(|_| !model_alone)
-                .map(|networks| SpeechPresence::new(networks, second_estimate, low, &power_low, &power_high)),
+                .map(|networks| SpeechPresence::new(networks, variation, low, &power_low, &power_high)),
             bins,
             power,
             power_low,

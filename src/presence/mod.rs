@@ -79,20 +79,19 @@ impl PresenceNet {
     }
 
     /// Natural log odds of speech on bands, given `|X|^2` (bins x frames, in any unit) of frames 16 ms apart and bins
-    /// 15.625 Hz apart. `second_estimate`: soft passages are estimated twice, and the higher odds count.
-    pub(crate) fn band_log_odds(&self, power: &[f32], bins: usize, second_estimate: bool) -> BandLogOdds {
+    /// 15.625 Hz apart. Soft passages whose power varies by at least the factor `variation` are estimated twice, and the higher odds
+    /// count; with 1 all of them are.
+    pub(crate) fn band_log_odds(&self, power: &[f32], bins: usize, variation: f64) -> BandLogOdds {
         let bands = Bands::new(power, bins, &edges(), None);
         let frames = power.len() / bins;
         let mut odds = Vec::new();
         if frames > 0 {
             odds = self.network.forward(&features(&bands, frames));
         }
-        if second_estimate {
-            let passages = SoftPassages::new(power, bins);
-            let levelled = || Bands::new(&passages.levelled(power, bins), bins, &edges(), None);
-            let input = || features(&levelled(), frames);
-            passages.raise(&mut odds, input, |input| self.network.forward(input));
-        }
+        let passages = SoftPassages::new(power, bins);
+        let levelled = || Bands::new(&passages.levelled(power, bins), bins, &edges(), None);
+        let input = || features(&levelled(), frames);
+        passages.raise(variation, &mut odds, input, |input| self.network.forward(input));
         odds.truncate(BANDS * frames);
         BandLogOdds::new(bands, odds)
     }

@@ -16,6 +16,8 @@ const COMMON: f64 = 0.015_849;
 const MARGIN: f32 = 1.0;
 /// Frames before and after a soft passage that the network sees as well.
 const CONTEXT: usize = 16;
+/// Frames over which the power is averaged to find how much it varies in a passage.
+const SYLLABLE: usize = 4;
 
 /// Where the soft passages of a recording are.
 pub(super) struct SoftPassages {
@@ -23,6 +25,8 @@ pub(super) struct SoftPassages {
     levels: Vec<f64>,
     /// That of the loudest second.
     loudest: f64,
+    /// Power by frame.
+    powers: Vec<f64>,
 }
 
 impl SoftPassages {
@@ -30,9 +34,10 @@ impl SoftPassages {
     pub(super) fn new(power: &[f32], bins: usize) -> Self {
         let range = BINS.start.min(bins)..BINS.end.min(bins);
         let of_frame = |frame: &[f32]| frame[range.clone()].iter().map(|&x| f64::from(x)).sum();
-        let levels = averaged(&power.chunks_exact(bins).map(of_frame).collect::<Vec<f64>>());
+        let powers: Vec<f64> = power.chunks_exact(bins).map(of_frame).collect();
+        let levels = averaged(&powers);
         let loudest = levels.iter().copied().fold(0.0, f64::max);
-        Self { levels, loudest }
+        Self { levels, loudest, powers }
     }
 
     fn is_soft(&self, frame: usize) -> bool {
@@ -51,13 +56,18 @@ impl SoftPassages {
             .collect()
     }
 
-    /// Soft passages with their context, in whole pairs of frames.
-    fn with_context(&self) -> Vec<Range<usize>> {
+    /// The soft passages whose power varies by at least this factor, with their context, in whole pairs of frames.
+    fn with_context(&self, variation: f64) -> Vec<Range<usize>> {
         let frames = self.levels.len();
         let mut passages: Vec<Range<usize>> = Vec::new();
-        for frame in (0..frames).filter(|&frame| self.is_soft(frame)) {
-            let start = frame.saturating_sub(CONTEXT) / PAIR * PAIR;
-            let end = (frame + CONTEXT + 1).min(frames).next_multiple_of(PAIR);
+        let mut next = 0;
+        while let Some(first) = (next..frames).find(|&frame| self.is_soft(frame)) {
+            next = (first..frames).find(|&frame| !self.is_soft(frame)).unwrap_or(frames);
+            if self.variation(first..next) < variation {
+                continue;
+            }
+            let start = first.saturating_sub(CONTEXT) / PAIR * PAIR;
+            let end = (next + CONTEXT).min(frames).next_multiple_of(PAIR);
             match passages.last_mut() {
                 Some(last) if start <= last.end => last.end = end,
                 _ => passages.push(start..end),
@@ -66,15 +76,29 @@ impl SoftPassages {
         passages
     }
 
-    /// Raises the log odds (bands x frames) in soft frames to those that `look` finds in `input`, the features of the levelled powers,
-    /// less a margin. Without soft passages there is nothing to look at.
+    /// The highest power over a syllable in at least one frame, relative to the 10 % quantile; at least 1.
+    fn variation(&self, passage: Range<usize>) -> f64 {
+        let start = passage.start.saturating_sub(SYLLABLE - 1);
+        let mut powers: Vec<f64> =
+            self.powers[start..passage.end].windows(SYLLABLE).map(|near| near.iter().sum()).collect();
+        let highest = powers.iter().copied().fold(0.0, f64::max);
+        let tenth = powers.len() / 10;
+        if powers.is_empty() || highest == 0.0 {
+            return 1.0;
+        }
+        highest / *powers.select_nth_unstable_by(tenth, f64::total_cmp).1
+    }
+
+    /// Raises the log odds (bands x frames) in soft passages whose power varies by at least the factor `variation` to those that
+    /// `look` finds in `input`, the features of the levelled powers, less a margin. Without such passages there is nothing to look at.
     pub(super) fn raise(
         &self,
+        variation: f64,
         odds: &mut [f32],
         input: impl FnOnce() -> Grid,
         look: impl Fn(&Grid) -> Vec<f32>,
     ) {
-        let passages = self.with_context();
+        let passages = self.with_context(variation);
         if passages.is_empty() {
             return;
         }
@@ -127,7 +151,7 @@ mod tests {
     fn only_soft_frames_are_raised_and_never_lowered() {
         let power = power();
         let passages = SoftPassages::new(&power, 300);
-        let [passage] = &passages.with_context()[..] else { panic!() };
+        let [passage] = &passages.with_context(1.0)[..] else { panic!() };
         // Six of 63 frames that are loud make a mean of -8 dB.
         assert!((224..228).contains(&(passage.start + CONTEXT)) && passage.end == FRAMES + 1, "{passage:?}");
         // What is found is the number of the pair in the input, less 200, and the margin.
@@ -135,17 +159,34 @@ mod tests {
         (0..).zip(&mut input.values).for_each(|(pair, value)| *value = (pair - 200) as f32 + MARGIN);
         let look = |input: &Grid| input.values.iter().flat_map(|&value| [value; PAIR * BANDS]).collect();
         let mut odds = vec![0.0; FRAMES * BANDS];
-        passages.raise(&mut odds, || input, look);
+        passages.raise(1.0, &mut odds, || input, look);
         for (frame, odds) in odds.chunks_exact(BANDS).enumerate() {
             assert_eq!(odds, [(frame as f32 / 2.0).floor().max(200.0) - 200.0; BANDS], "{frame}");
         }
     }
 
     #[test]
+    fn passages_of_little_variation_are_left_out() {
+        // The first soft passage varies by 5 dB, the second by 20 dB, in words of 30 frames.
+        let level = |t: usize| match (t / 200, t / 30 % 2) {
+            (0 | 2, _) => 1.0,
+            (1, word) => [0.003, 0.01][word],
+            (_, word) => [0.000_1, 0.01][word],
+        };
+        let power: Vec<f32> = (0..800).flat_map(|t| [level(t); 300]).collect();
+        let passages = SoftPassages::new(&power, 300);
+        let starts =
+            |variation| passages.with_context(variation).iter().map(|x| x.start / 200).collect::<Vec<_>>();
+        assert_eq!(starts(1.0), [1, 3]);
+        assert_eq!(starts(10.0), [3]);
+        assert_eq!(starts(1e3), []);
+    }
+
+    #[test]
     fn silence_and_few_bins_have_no_soft_passages() {
         for (power, bins) in [(vec![0.0; 600], 300), (Vec::new(), 300), (vec![f32::MAX; 12], 4)] {
             let passages = SoftPassages::new(&power, bins);
-            assert!(passages.with_context().is_empty());
+            assert!(passages.with_context(1.0).is_empty());
             assert!(passages.levelled(&power, bins).iter().all(|x| x.is_finite()));
         }
     }

@@ -21,15 +21,15 @@ pub(super) struct SpeechPresence {
 
 impl SpeechPresence {
     /// Evaluates the networks on the powers of `bins` bins in the dictionary's band and of those above (bins x frames each).
-    /// `second_estimate`: whether soft passages are estimated twice.
+    /// Soft passages whose power varies by at least the factor `variation` are estimated twice.
     pub(super) fn new(
         networks: &Networks,
-        second_estimate: bool,
+        variation: f64,
         bins: usize,
         power_low: &[f32],
         power_high: &[f32],
     ) -> Self {
-        let bands = networks.presence.band_log_odds(power_low, bins, second_estimate);
+        let bands = networks.presence.band_log_odds(power_low, bins, variation);
         let low = bands.on_bins(bins);
         let frames = frame_presence(&low, bins);
         let mut high = networks.high_band.log_odds(&bands, power_high);
