@@ -111,8 +111,8 @@ pub(super) struct Engine<T> {
 struct Last<T> {
     theta: Vec<T>,
     gradient: Vec<T>,
-    /// Blocks that ran away since then.
-    runaways: usize,
+    /// Whether each block ran away since then; empty if that is not watched.
+    ran_away: Vec<bool>,
 }
 
 /// Energy errors beyond this many nats count as divergences, as in Stan.
@@ -219,8 +219,9 @@ impl<T: Real> Engine<T> {
             let [before, after] = slopes.map(|slope| dot(slope, slope).widen());
             weight * (after - before) > DIVERGENCE || is_runaway(states, slopes)
         };
-        last.runaways =
-            ends.zip(slopes).filter(|((a, b), (before, after))| diverged([a, b], [before, after])).count();
+        last.ran_away.clear();
+        last.ran_away
+            .extend(ends.zip(slopes).map(|((a, b), (before, after))| diverged([a, b], [before, after])));
         self.keep(theta);
     }
 
@@ -255,10 +256,16 @@ impl<T: Real> Engine<T> {
         move |drift| drift.max(-limit).min(limit)
     }
 
-    /// Report of a step that took back `taken_back` blocks; runaways are added to its divergences.
-    pub fn step(&self, step_size: f64, taken_back: usize) -> Step {
-        let acceptance = 1.0 - taken_back as f64 / self.blocks as f64;
-        let divergences = taken_back + self.last.runaways;
+    /// Report of a step, given of each block whether its move was taken back. Blocks that ran away before diverged, too; one
+    /// that did both counts once.
+    pub fn step(&self, step_size: f64, taken_back: impl Iterator<Item = bool>) -> Step {
+        let (mut lost, mut divergences) = (0, 0);
+        let ran_away = self.last.ran_away.iter().copied().chain(std::iter::repeat(false));
+        for (taken_back, ran_away) in taken_back.zip(ran_away) {
+            lost += usize::from(taken_back);
+            divergences += usize::from(taken_back || ran_away);
+        }
+        let acceptance = 1.0 - lost as f64 / self.blocks as f64;
         Step { acceptance, divergences, step_size, temperature: self.settings.temperature, ..Step::default() }
     }
 }

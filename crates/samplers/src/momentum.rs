@@ -85,8 +85,9 @@ impl<T: Real, Rest: Clone + Send> Momenta<T, Rest> {
         });
     }
 
-    pub fn divergences(&self) -> usize {
-        self.movers.iter().filter(|mover| mover.block.diverged).count()
+    /// Of each block, whether its move was taken back.
+    pub fn taken_back(&self) -> impl Iterator<Item = bool> {
+        self.movers.iter().map(|mover| mover.block.diverged)
     }
 }
 

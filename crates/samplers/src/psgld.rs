@@ -131,7 +131,7 @@ impl<T: Real> Sampler<T> for Psgld<T> {
             // One gradient that is not finite must not poison the metric for ever.
             squares.started = squares.v.iter().all(|v| v.is_finite());
         });
-        engine.step(step_size, self.blocks.iter().filter(|(block, _)| block.diverged).count())
+        engine.step(step_size, self.blocks.iter().map(|(block, _)| block.diverged))
     }
 
     fn step_rule(&self) -> StepRule {

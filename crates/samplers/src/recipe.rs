@@ -218,7 +218,7 @@ impl<R: Recipe> Sampler<f64> for RecipeSampler<R> {
             self.z.copy_from_slice(&self.next);
             theta.copy_from_slice(&self.z[..dimension]);
         }
-        self.engine.step(step_size, usize::from(!sound))
+        self.engine.step(step_size, std::iter::once(!sound))
     }
 
     fn forget(&mut self) {

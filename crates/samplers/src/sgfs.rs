@@ -167,7 +167,7 @@ impl<T: Real> Sampler<T> for Sgfs<T> {
             }
             block.settle(theta);
         });
-        engine.step(step_size, blocks.iter().filter(|scorer| scorer.block.diverged).count())
+        engine.step(step_size, blocks.iter().map(|scorer| scorer.block.diverged))
     }
 
     /// Begins the estimate of the information again; the conditioner is taken for that of the new coordinates.

@@ -125,7 +125,7 @@ impl<T: Real> Sampler<T> for Sghmc<T> {
             advance(theta, momentum, step, mirror);
             settle(block, theta, momentum, *deviation);
         });
-        engine.step(step_size, self.momenta.divergences())
+        engine.step(step_size, self.momenta.taken_back())
     }
 
     fn step_rule(&self) -> StepRule {

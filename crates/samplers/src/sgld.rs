@@ -133,7 +133,7 @@ impl<T: Real> Sampler<T> for Sgld<T> {
             }
             block.settle(theta);
         });
-        engine.step(step_size, self.blocks.iter().filter(|(block, _)| block.diverged).count())
+        engine.step(step_size, self.blocks.iter().map(|(block, _)| block.diverged))
     }
 
     fn step_rule(&self) -> StepRule {

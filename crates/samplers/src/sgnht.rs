@@ -145,7 +145,7 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
                 *thermostat = start;
             }
         });
-        engine.step(step_size, self.momenta.divergences())
+        engine.step(step_size, self.momenta.taken_back())
     }
 
     fn step_rule(&self) -> StepRule {

@@ -131,7 +131,7 @@ impl<T: Real> Sampler<T> for Sgrhmc<T> {
             }
             settle(block, theta, momentum, *deviation);
         });
-        engine.step(step_size, self.momenta.divergences())
+        engine.step(step_size, self.momenta.taken_back())
     }
 
     fn start(&self) -> Option<Start<'_, T>> {

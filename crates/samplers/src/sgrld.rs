@@ -96,7 +96,7 @@ impl<T: Real> Sampler<T> for Sgrld<T> {
             }
             block.settle(theta);
         });
-        engine.step(step_size, self.blocks.iter().filter(|(block, ..)| block.diverged).count())
+        engine.step(step_size, self.blocks.iter().map(|(block, ..)| block.diverged))
     }
 
     fn start(&self) -> Option<Start<'_, T>> {

@@ -376,7 +376,7 @@ impl<T: Real> Hamcmc<T> {
 
     /// The report of this step; adapts the step size.
     fn report(&mut self, step_size: f64) -> Step {
-        let taken_back = self.blocks.iter().filter(|memory| memory.block.diverged).count();
+        let taken_back = self.blocks.iter().map(|memory| memory.block.diverged);
         let mut step = self.engine.step(step_size, taken_back);
         // A block that was taken back is counted already.
         let ran_away = |memory: &&Memory<T>| memory.ran_away && !memory.block.diverged;

@@ -226,6 +226,25 @@ fn acceptance_is_the_share_of_blocks_that_stay() {
     }
 }
 
+/// Where the step is far too long, a block may run away and have its next move taken back, both seen in one step.
+#[test]
+fn a_block_diverges_at_most_once_in_a_step() {
+    let (streams, gradient) = (SeedTree::new(1), constant(1.0));
+    let sghmc = SghmcSettings { gradient, ..SghmcSettings::default() };
+    let sgnht = SgnhtSettings { gradient, ..SgnhtSettings::default() };
+    let samplers: [(&str, Box<dyn Sampler<f64>>); 3] = [
+        ("SGLD", Box::new(Sgld::new(1, 2, gradient, streams).unwrap())),
+        ("SGHMC", Box::new(Sghmc::new(1, 2, sghmc, streams).unwrap())),
+        ("SGNHT", Box::new(Sgnht::new(1, 2, sgnht, streams).unwrap())),
+    ];
+    for (name, sampler) in samplers {
+        let target = Gaussian::equicorrelated(1, 1e-9, 0.0).with_blocks(2);
+        let mut chain = Chain::new(target, sampler, vec![1.0, 1e-6]).unwrap();
+        chain.run(200, |draw| assert!(draw.step.divergences <= 2, "{name}: {:?}", draw.step));
+        assert!(chain.statistics().divergences > 200, "{name}: {:?}", chain.statistics());
+    }
+}
+
 /// Samplers that accept or reject and adapt their step, of two unknowns a block; MH-BFGS proposes at a scale.
 fn accept_reject(blocks: usize, hmc: HmcSettings, scale: f64) -> [(&'static str, Box<dyn Sampler<f64>>); 6] {
     let streams = SeedTree::new(1);
