@@ -25,7 +25,8 @@ pub struct Factorisation {
 
 impl Factorisation {
     /// Of `rows x columns` with `rank` components, in `blocks x blocks` blocks. Of `entries`, (row, column, value) with
-    /// places from 0, those in the row blocks `held` are kept, and none of places out of range.
+    /// places from 0, those in the row blocks `held` are kept, and none of places out of range. Their order has no effect;
+    /// several of one place are as many observations of it.
     ///
     /// # Panics
     /// If `rank`, `rows`, `columns` or `blocks` is 0, or `held` is not within the blocks.
@@ -49,7 +50,10 @@ impl Factorisation {
             }
         }
         // For locality, and so that sums do not depend on the order of the entries.
-        kept.iter_mut().for_each(|block: &mut Vec<(u32, u32, f64)>| block.sort_by_key(|&(i, j, _)| (i, j)));
+        let sort = |block: &mut Vec<(u32, u32, f64)>| {
+            block.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2)));
+        };
+        kept.iter_mut().for_each(sort);
         Self { rank, rows, columns, blocks, held, entries: kept }
     }
 

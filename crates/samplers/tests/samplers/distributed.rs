@@ -48,6 +48,24 @@ fn ranks_share_the_blocks() {
     }
 }
 
+/// Three observations of one place are summed in one order, whatever that of the entries.
+#[test]
+fn draws_do_not_depend_on_the_order_of_the_entries() {
+    let draw = |entries: &[(usize, usize, f64)]| {
+        let target = Factorisation::new(RANK, [2, 2], 1, 0..1, entries.iter().copied());
+        let settings = DistributedSettings { method: Method::Sgld, step_size: 0.01, seed: 5 };
+        let mut chain = DistributedChain::new(target, Local::alone(), settings).unwrap();
+        (0..50).for_each(|_| chain.step());
+        let mut states = Vec::new();
+        chain.visit(|_, _, (w, h)| states.extend_from_slice(&[w, h].concat()));
+        states
+    };
+    let mut entries = [(0, 0, 0.1), (0, 0, 0.7), (1, 1, 0.2), (0, 0, -3.3), (0, 0, 1.9), (0, 0, 1.0 / 3.0)];
+    let first = draw(&entries);
+    entries.reverse();
+    assert_eq!(draw(&entries), first);
+}
+
 /// What `each` makes of every rank's chain, by rank.
 fn on_ranks<R: Send>(
     blocks: usize,
