@@ -215,7 +215,9 @@ impl SamplerKind {
         off("metric of the warm-up", metric, self.has_warm_up())?;
         off("pairs", options.pairs.is_some(), is_hamcmc)?;
         off("metropolis", options.metropolis, is_hamcmc)?;
-        off("target acceptance", options.target_acceptance.is_some(), aims)
+        let acceptance = options.target_acceptance.unwrap_or_default();
+        let expected = "none, as this sampler adapts no step to an acceptance";
+        check("target acceptance", acceptance, expected, aims || options.target_acceptance.is_none())
     }
 
     /// Whether a warm-up may adapt a metric and the step.

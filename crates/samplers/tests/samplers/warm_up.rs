@@ -146,6 +146,10 @@ fn settings_without_effect_are_refused() {
     assert!(Hamcmc.build::<f64>(2, 1, &fixed, SeedTree::new(1)).is_err());
     let moves = SamplerOptions { pairs: Some(Pairs::Moves), ..tested };
     assert!(Hamcmc.build::<f64>(2, 1, &moves, SeedTree::new(1)).is_err());
+    // The error names the value that was given.
+    let refused = SamplerOptions { target_acceptance: Some(0.7), ..none };
+    let error = Sgld.build::<f64>(2, 1, &refused, SeedTree::new(1)).map(|_| ()).unwrap_err().to_string();
+    assert!(error.starts_with("sampler setting target acceptance is 0.7; expected none"), "{error}");
     // By hand as by name.
     let mirror = GradientSettings { mirror: true, ..GradientSettings::default() };
     let sgld = || alphamf_samplers::Sgld::<f64>::new(2, 1, mirror, SeedTree::new(1)).unwrap();
