@@ -409,6 +409,23 @@ mod tests {
         assert_eq!(SampleResult::new(vec![run], 3).warnings().first(), Some(&expected));
     }
 
+    /// A gradient that is never a number is no matter of the step.
+    #[test]
+    fn divergences_of_all_steps_point_to_the_gradient() {
+        let target = crate::from_fn(1, |theta: &[f64], gradient: &mut [f64]| {
+            gradient[0] = f64::NAN;
+            0.5 * theta[0] * theta[0]
+        });
+        for kind in [crate::SamplerKind::Nuts, crate::SamplerKind::Sgld] {
+            let schedule = Schedule { burn_in: 100, draws: 100 };
+            let sampled = sample(&target, &[vec![1.0]], schedule, SeedTree::new(1), |streams| {
+                kind.build::<f64>(1, 1, &crate::SamplerOptions::default(), streams)
+            });
+            let first = sampled.unwrap().warnings()[0].to_string();
+            assert!(first.starts_with("all 100 steps diverged: the potential or its gradient"), "{first}");
+        }
+    }
+
     /// Two blocks that every move takes further out.
     #[derive(Clone)]
     struct Steep;

@@ -67,6 +67,11 @@ impl fmt::Display for Warning {
                 "{count} of {steps} steps met a potential or derivatives that are not numbers: draws from there are missing; \
                  mend or reparametrise the target"
             ),
+            Self::Divergences { count, steps, .. } if count >= steps => write!(
+                f,
+                "all {steps} steps diverged: the potential or its gradient is not a number, or the step is far too long; \
+                 check the gradient of the target first, then shorten the step"
+            ),
             Self::Divergences { count, steps, tested: true, .. } => write!(
                 f,
                 "{count} of {steps} steps diverged: the step is too long where the target is most curved, and draws from \
