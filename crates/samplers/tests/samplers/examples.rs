@@ -29,3 +29,24 @@ fn examples_take_no_numbers_that_leave_nothing_to_do() {
     }
     assert_eq!([settled(&[2.0]), settled(&[0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 3.0, 4.0, 6.0])], [2.0, 5.0]);
 }
+
+/// Every command of the papers' page names an example, options that it has, and data where it needs them.
+#[test]
+fn commands_of_the_papers_can_be_run() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    // The page is not part of the package.
+    let Ok(page) = std::fs::read_to_string(root.join("../../docs/papers.md")) else { return };
+    assert!(!page.contains("`... "), "a command without its example");
+    let commands: Vec<&str> = page.split('`').filter_map(|span| span.strip_prefix("example ")).collect();
+    assert!(commands.len() > 20, "{commands:?}");
+    for command in commands.into_iter().filter(|command| *command != "NAME") {
+        let (name, options) = command.split_once(" -- ").unwrap_or((command, ""));
+        let source = std::fs::read_to_string(root.join("examples").join(name).with_extension("rs"));
+        let source = source.unwrap_or_else(|error| panic!("{command}: {error}"));
+        for option in options.split(' ').filter(|option| option.starts_with("--")) {
+            assert!(source.contains(&format!("{option:?}")), "{command}: no option {option}");
+        }
+        let needs_data = source.contains("option(\"--data\").ok_or");
+        assert!(!needs_data || options.contains("--data DIR"), "{command}: it ends without --data");
+    }
+}
