@@ -173,7 +173,11 @@ def sample(
     step = None
     if step_size is not None:
         step = tuple(step_size) if isinstance(step_size, (tuple, list)) else (step_size, None)
-    shape = f"low-rank-{preconditioner}" if isinstance(preconditioner, int) else preconditioner
+    shape: Union[None, str, int] = preconditioner
+    if isinstance(preconditioner, (int, np.integer)) and not isinstance(preconditioner, bool):
+        shape = f"low-rank-{preconditioner:d}"
+    if shape is not None and not isinstance(shape, str):
+        raise TypeError(f"preconditioner of type {type(shape).__name__}: expected a name or a whole number")
     found = _native.sample(
         target, begin, sampler, draws, burn_in, seed, step, minibatch, terms, vectorized, positive, metric, hessian,
         shape, target_acceptance, metropolis, progress,

@@ -222,10 +222,16 @@ def test_reasons_not_to_trust_the_draws_are_warnings():
         samplers.sample(gaussian, STARTS, sampler="sgld", step_size=0.2, draws=20000)
 
 
-@pytest.mark.parametrize("shape", ["none", "diagonal", "dense", 1])
+@pytest.mark.parametrize("shape", ["none", "diagonal", "dense", 1, np.int64(1)])
 def test_every_shape_of_preconditioner(shape):
     result = samplers.sample(gaussian, STARTS, preconditioner=shape, seed=2, draws=2000)
     assert np.allclose(np.cov(result.draws.reshape(-1, 2).T), COVARIANCE, atol=0.2)
+
+
+def test_a_preconditioner_is_a_name_or_a_whole_number():
+    for value, name in ((1.0, "float"), (True, "bool")):
+        with pytest.raises(TypeError, match=f"preconditioner of type {name}: expected a name or a whole number"):
+            samplers.sample(gaussian, STARTS, preconditioner=value)
 
 
 def test_hamcmc_with_a_test_is_exact():
