@@ -422,7 +422,7 @@ mod tests {
                 kind.build::<f64>(1, 1, &crate::SamplerOptions::default(), streams)
             });
             let first = sampled.unwrap().warnings()[0].to_string();
-            assert!(first.starts_with("all 100 steps diverged: the potential or its gradient"), "{first}");
+            assert!(first.starts_with("all 100 steps diverged: the potential, its gradient"), "{first}");
         }
     }
 

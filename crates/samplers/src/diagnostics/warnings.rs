@@ -69,8 +69,8 @@ impl fmt::Display for Warning {
             ),
             Self::Divergences { count, steps, .. } if count >= steps => write!(
                 f,
-                "all {steps} steps diverged: the potential or its gradient is not a number, or the step is far too long; \
-                 check the gradient of the target first, then shorten the step"
+                "all {steps} steps diverged: the potential, its gradient or a metric is invalid, or the step is far too long; \
+                 check the target first, then shorten the step"
             ),
             Self::Divergences { count, steps, tested: true, .. } => write!(
                 f,
