@@ -17,7 +17,9 @@
 //! implicit equations, each factored unless diagonal. **Bias.** None.
 //! The step is measured in the metric, so that its default fits targets of any scale: a warm-up adapts the step alone.
 //! **Use where** dimensions are few and the scale varies over the target, as a comparator.
-//! **Do not use where** the metric may lose positive definiteness or is costly: every leapfrog step needs dozens of metrics.
+//! **Do not use where** the metric may lose positive definiteness or is costly: every leapfrog step needs dozens of metrics. Where
+//! the metric varies by orders of magnitude, long steps have no solution in a part of the target, and the chain does not enter it;
+//! divergences are the sign. The implicit equations may also have several solutions: whether a step leads back to its start is not checked.
 
 use rand::RngExt;
 
