@@ -54,6 +54,9 @@ pub fn forward<T: Sample>(length: usize) -> Arc<dyn RealToComplex<T>> {
 
 /// The transform of `length / 2 + 1` bins to `length` samples (at least one), not scaled: `length` times the inverse of
 /// [`forward`].
+///
+/// The imaginary parts of the first bin and, of an even length, of the last have no effect. With `f32`, one that is not zero is
+/// reported after the transform, as [`FftError::InputValues`]; with `f64` it is not.
 #[must_use]
 pub fn inverse<T: Sample>(length: usize) -> Arc<dyn ComplexToReal<T>> {
     T::plan_inverse(length)

@@ -53,3 +53,17 @@ fn wrong_lengths_are_refused() {
     assert!(matches!(transform.process(&mut bins[..4], &mut samples), Err(FftError::InputBuffer(5, 4))));
     assert!(matches!(transform.process(&mut bins, &mut samples[..7]), Err(FftError::OutputBuffer(8, 7))));
 }
+
+/// As the documentation of `inverse` has it.
+#[test]
+fn imaginary_parts_at_both_ends_have_no_effect() {
+    let bins = |ends: f64| [Complex::new(3.0, ends), Complex::new(1.0, 2.0), Complex::new(-1.0, -ends)];
+    let (mut real, mut double) = ([0.0; 4], [0.0; 4]);
+    inverse(4).process(&mut bins(0.0), &mut real).unwrap();
+    inverse(4).process(&mut bins(0.5), &mut double).unwrap();
+    let mut single = [0.0_f32; 4];
+    let mut bins = bins(0.5).map(|bin| Complex::new(bin.re as f32, bin.im as f32));
+    let error = inverse(4).process(&mut bins, &mut single);
+    assert!(matches!(error, Err(FftError::InputValues(true, true))), "{error:?}");
+    assert_eq!((double, single.map(f64::from)), (real, real));
+}
