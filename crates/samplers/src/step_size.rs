@@ -39,7 +39,10 @@ impl StepSize {
         match *self {
             Self::Constant(step) => positive("step size", step),
             Self::Decreasing { scale, power } => {
-                positive("step size scale", scale).and_then(|()| positive("step size power", power))
+                positive("step size scale", scale)?;
+                positive("step size power", power)?;
+                // The power of a finite scale may be infinite or zero.
+                positive("step size of the first step", self.at(1))
             }
         }
     }

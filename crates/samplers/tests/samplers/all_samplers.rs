@@ -15,6 +15,11 @@ fn bad_settings_and_starts_are_typed_errors() {
         let hmc = HmcSettings { step_size: step, ..HmcSettings::default() };
         assert!(setting(Hmc::<f64>::new(2, 1, hmc, streams).map(drop)));
     }
+    for scale in [10.0, 0.1] {
+        let step_size = StepSize::Decreasing { scale, power: 400.0 };
+        let gradient = GradientSettings { step_size, ..GradientSettings::default() };
+        assert!(setting(Sgld::<f64>::new(2, 1, gradient, streams).map(drop)), "{step_size:?}");
+    }
     assert!(setting(Sgld::<f64>::new(0, 1, constant(0.1), streams).map(drop)));
     assert!(setting(Sgld::<f64>::new(1, 0, constant(0.1), streams).map(drop)));
     let gradient = GradientSettings { minibatch: Some(0), ..constant(0.1) };
