@@ -103,7 +103,8 @@ pub struct Arguments {
 
     /// Overwrite existing outputs.
     ///
-    /// The file of --resume is continued in any case, and so is the audio of --save with it.
+    /// The file of --resume is continued in any case, and so is the audio of --save with it, in place of that of another
+    /// run.
     #[arg(long)]
     force: bool,
 

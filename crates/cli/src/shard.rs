@@ -209,11 +209,13 @@ fn merge_journals(texts: &[(&Path, String)]) -> anyhow::Result<String> {
             let (header, rest) = text.split_once('\n').context("the first line has no end")?;
             headers.insert(header);
             ensure!(headers.len() == 1, "from another run than the files before");
+            // Of two lines of one file in a journal, the last counts.
+            let mut own = BTreeMap::new();
             for line in rest.split_terminator('\n') {
                 let name = serde_json::from_str::<Line>(line).context("not a line of a journal")?.result.name;
-                lines.add(name, line)?;
+                own.insert(name, line);
             }
-            Ok(())
+            own.into_iter().try_for_each(|(name, line)| lines.add(name, line))
         };
         add().with_context(|| Failure::Unusable(path.to_path_buf()))?;
     }

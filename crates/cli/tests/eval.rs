@@ -471,6 +471,16 @@ fn journals_of_shards_are_joined_to_one() {
     scored(&["--resume", "all.jsonl", "--json", "joined.json"]);
     assert_eq!(fs::read_to_string(folder.join("all.jsonl")).unwrap(), journal, "nothing was scored again");
     assert_eq!(results(&folder.join("joined.json")), results(&folder.join("whole.json")));
+
+    // Lines of files whose audio was saved later, in another run.
+    scored(&["--resume", "1.jsonl", "--shard", "1/2", "--save", "saved"]);
+    let part = || fs::read_to_string(folder.join("1.jsonl")).unwrap();
+    assert!(part().lines().count() > 4);
+    assert_eq!(merge(&["1.jsonl", "2.jsonl"], "saved.jsonl").lines().count(), 7);
+    scored(&["--resume", "saved.jsonl", "--save", "saved"]);
+    let before = part();
+    scored(&["--resume", "1.jsonl", "--shard", "1/2", "--save", "saved"]);
+    assert_eq!(part(), before, "nothing was saved again");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::{EvaluationError, FileResult, Pair, Provenance, checksum, checksum_of
 /// A line is appended in one write when its file is finished. A killed run leaves at most one torn line, which the next
 /// run discards; any other damage is an error. Every line holds a checksum of the scored audio, so that results of other
 /// files of the same name are refused. Failed files are not recorded: the next run tries them again. A run locks its
-/// journal.
+/// journal. Of two lines of one file, the last counts: the first is from before its audio was saved.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -31,6 +31,9 @@ struct Line {
     /// Checksum of the audio that was scored.
     content: String,
     result: FileResult,
+    /// Checksum of the file in which the denoised audio was saved, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    saved: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -156,10 +159,21 @@ impl Journal {
         Err(EvaluationError::Journal { path: self.path.clone(), line: *number, reason })
     }
 
+    /// Whether the file at `path` is the audio that was saved of this pair.
+    pub(super) fn has_saved(&self, pair: &Pair, path: &Path) -> bool {
+        let saved = self.finished.get(&pair.name).and_then(|(_, line)| line.saved.as_ref());
+        saved.is_some_and(|saved| checksum_of_file(path).is_ok_and(|found| found == *saved))
+    }
+
     /// Records a finished file and its [`content`], as it was before it was scored: of files that are replaced meanwhile, the
-    /// checksum is that of the former ones, and the next run refuses it.
-    pub(super) fn record(&self, content: String, result: &FileResult) -> Result<(), EvaluationError> {
-        self.append(&Line { content, result: result.clone() })
+    /// checksum is that of the former ones, and the next run refuses it. `saved` is the checksum of the audio that was saved.
+    pub(super) fn record(
+        &self,
+        content: String,
+        result: &FileResult,
+        saved: Option<String>,
+    ) -> Result<(), EvaluationError> {
+        self.append(&Line { content, result: result.clone(), saved })
     }
 
     fn append(&self, line: &impl Serialize) -> Result<(), EvaluationError> {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::journal::content;
 use super::scores::extended;
-use super::{EvaluationError, Journal, Metric, Pair, Scores, score};
+use super::{EvaluationError, Journal, Metric, Pair, Scores, checksum, score};
 use alphamf::Cancelled;
 use alphamf::signal::Signal;
 use alphamf_files as audio;
@@ -90,9 +90,9 @@ impl Options {
         Some(self.save.as_ref()?.join(name.with_extension("wav")))
     }
 
-    /// Whether nothing is left to be saved of a pair that was scored before.
-    fn is_saved(&self, pair: &Pair) -> bool {
-        self.saved(pair).is_none_or(|path| path.exists())
+    /// Whether nothing is left to be saved of a pair that was scored before: what has its name may be of another run.
+    fn is_saved(&self, pair: &Pair, journal: Option<&Journal>) -> bool {
+        self.saved(pair).is_none_or(|path| journal.is_some_and(|journal| journal.has_saved(pair, &path)))
     }
 
     /// Checks that no two pairs have one path for their denoised audio.
@@ -111,8 +111,8 @@ impl Options {
 
 /// Denoises and scores all pairs, in parallel, and returns results and failures in their order.
 ///
-/// Files in `journal` are skipped, unless [`Options::strict`] refuses them or their audio is to be saved and is not there; new
-/// results are added to it. Enhanced audio of a pair is scored; otherwise the recording goes to `denoise`, which may report
+/// Files in `journal` are skipped, unless [`Options::strict`] refuses them or their audio is to be saved and is not there, as this
+/// run has saved it; new results are added to it. Enhanced audio of a pair is scored; otherwise the recording goes to `denoise`, which may report
 /// intermediate estimates to an [`Observer`] for [`FileResult::trace`]. `finished` is called for every file, from several threads
 /// at once and in no particular order, and may stop the run. Results do not depend on the number of threads if those of `denoise`
 /// do not.
@@ -143,22 +143,22 @@ where
                 Err(unread @ EvaluationError::Io { .. }) => Err(failure(unread.to_string())),
                 Err(error) => return Err(error),
                 Ok(Some(Some(known)))
-                    if (known.losses.is_empty() || !options.strict) && options.is_saved(pair) =>
+                    if (known.losses.is_empty() || !options.strict) && options.is_saved(pair, journal) =>
                 {
                     // The content of the file is that of the journal; the condition is that of this run.
                     Ok(FileResult { condition: pair.condition.clone(), ..known.clone() })
                 }
                 Ok(known) => {
-                    // A journal has one line for a file.
-                    let journal = journal.filter(|_| known.flatten().is_none());
+                    // A file has a second line for the audio that was not saved before.
+                    let journal = journal.filter(|_| known.flatten().is_none() || options.save.is_some());
                     let recorded = journal.map(|journal| (journal, content(pair)));
                     match evaluate_pair(pair, options, &denoise) {
                         Ok((result, estimate)) => {
-                            if let Some(path) = options.saved(pair) {
-                                save(&estimate, pair, &path, options.replace)?;
-                            }
+                            let path = options.saved(pair);
+                            let saved = path.map(|path| save(&estimate, pair, &path, options.replace));
+                            let saved = saved.transpose()?;
                             if let Some((journal, content)) = recorded {
-                                journal.record(content?, &result)?;
+                                journal.record(content?, &result, saved)?;
                             }
                             Ok(result)
                         }
@@ -284,8 +284,8 @@ where
     Ok((denoised, ((start.elapsed() - scoring).as_secs_f64(), trace)))
 }
 
-/// Writes the denoised audio of a pair, but over none of its files.
-fn save(estimate: &Signal, pair: &Pair, path: &Path, replace: bool) -> Result<(), EvaluationError> {
+/// Writes the denoised audio of a pair, but over none of its files. Returns the checksum of the file.
+fn save(estimate: &Signal, pair: &Pair, path: &Path, replace: bool) -> Result<String, EvaluationError> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(EvaluationError::unwritten(folder))?;
     }
@@ -298,5 +298,6 @@ fn save(estimate: &Signal, pair: &Pair, path: &Path, replace: bool) -> Result<()
         file.write_all(&bytes)?;
         file.persist()
     };
-    write().map_err(EvaluationError::unwritten(path))
+    write().map_err(EvaluationError::unwritten(path))?;
+    Ok(checksum(&bytes))
 }

@@ -199,8 +199,26 @@ fn audio_that_a_resumed_run_lacks_is_saved() {
     let (again, _, calls) = journalled(folder.path(), &pairing.pairs, &options);
     assert_eq!((calls, saved(&pairing.pairs[1]).exists()), (1, true));
     assert_eq!(without_times(again), without_times(results));
-    let journal = fs::read_to_string(folder.path().join("run.jsonl")).unwrap();
-    assert_eq!(journal.lines().count(), 5, "one line for each file");
+    let journal = || fs::read_to_string(folder.path().join("run.jsonl")).unwrap().lines().count();
+    assert_eq!(journal(), 8, "a header, a line for each file, and one more where its audio was saved later");
+    let (_, _, calls) = journalled(folder.path(), &pairing.pairs, &options);
+    assert_eq!((calls, journal()), (0, 8));
+}
+
+/// Runs of several settings may be told to save in one folder.
+#[test]
+fn audio_of_another_run_is_not_taken_for_that_of_a_resumed_one() {
+    let (folder, pairing) = corpus();
+    let options = Options { save: Some(folder.path().join("saved")), replace: true, ..Options::default() };
+    let own = options.saved(&pairing.pairs[0]).unwrap();
+    journalled(folder.path(), &pairing.pairs, &Options::default());
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    for calls in [4, 1] {
+        audio::write(&own, &sound(0.7)).unwrap();
+        let other = fs::read(&own).unwrap();
+        let (.., found) = journalled(folder.path(), &pairing.pairs, &options);
+        assert_eq!((found, fs::read(&own).unwrap() == other), (calls, false));
+    }
 }
 
 #[test]
