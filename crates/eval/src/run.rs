@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::journal::content;
 use super::scores::extended;
-use super::{EvaluationError, Journal, Metric, Pair, Scores, checksum, score};
+use super::{EvaluationError, Journal, Metric, Pair, ScoreError, Scores, checksum, score};
+use crate::metrics::MetricError;
 use alphamf::Cancelled;
 use alphamf::signal::Signal;
 use alphamf_files as audio;
@@ -200,7 +201,7 @@ where
     D: Fn(&Signal, &mut Observer) -> Result<Signal, FileError>,
 {
     let mut files = Files { options, losses: Vec::new() };
-    let clean = files.read(&pair.clean)?;
+    let clean = (pair.clean.as_path(), files.read(&pair.clean)?);
     let noisy = match &pair.noisy {
         Some(path) => Some((path, files.read(path)?)),
         None => None,
@@ -213,8 +214,8 @@ where
             (enhanced, output, None)
         }
         (None, Some((path, noisy))) => {
-            let (denoised, denoising) = denoise_timed(&clean, noisy, options, denoise)?;
-            let output = score(&clean, &denoised, options.high_pass_hz)
+            let (denoised, denoising) = denoise_timed(&clean.1, noisy, options, denoise)?;
+            let output = score(&clean.1, &denoised, options.high_pass_hz)
                 .map_err(|error| format!("{}, denoised: {error}", path.display()))?;
             (denoised, output, Some(denoising))
         }
@@ -255,10 +256,13 @@ impl Files<'_> {
         Ok(signal)
     }
 
-    /// Scores the signal of the file at `path`.
-    fn score(&self, clean: &Signal, signal: &Signal, path: &Path) -> Result<Scores, FileError> {
-        score(clean, signal, self.options.high_pass_hz)
-            .map_err(|error| format!("{}: {error}", path.display()).into())
+    /// Scores the signal of the file at `path` against a clean file.
+    fn score(&self, clean: &(&Path, Signal), signal: &Signal, path: &Path) -> Result<Scores, FileError> {
+        score(&clean.1, signal, self.options.high_pass_hz).map_err(|error| {
+            let is_clean = error == ScoreError::Metric(MetricError::SilentReference);
+            let path = if is_clean { clean.0 } else { path };
+            format!("{}: {error}", path.display()).into()
+        })
     }
 }
 

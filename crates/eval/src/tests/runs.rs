@@ -35,6 +35,17 @@ fn bad_files_are_reported_and_stop_nothing() {
 }
 
 #[test]
+fn a_silent_clean_file_is_named_itself() {
+    let (folder, pairing) = corpus();
+    let silence = sound(0.0).with_channels(vec![vec![0.0; 8_000]]).unwrap();
+    let clean = put(folder.path(), "clean/sp01.wav", &silence);
+    let go_on = |_: Result<&FileResult, &Failure>| ControlFlow::Continue(());
+    let (_, failures) = evaluate(&pairing.pairs, &Options::default(), None, smooth, go_on).unwrap();
+    let reason = format!("{}: the reference is silent: every sample is zero", clean.display());
+    assert_eq!(failures.iter().map(|failure| &failure.reason).collect::<Vec<_>>(), [&reason; 2]);
+}
+
+#[test]
 fn denoised_audio_overwrites_no_file_of_its_pair() {
     let (folder, pairing) = corpus();
     let data = folder.path();
