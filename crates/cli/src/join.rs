@@ -255,11 +255,14 @@ impl Plan {
     }
 }
 
-/// The sum of all channels.
+/// The sum of all channels, the later ones softer: two of opposite sign do not cancel each other.
 fn mono(block: &[Vec<f32>]) -> Vec<f32> {
+    const WEIGHT: f32 = 0.7;
     let mut sum = block[0].clone();
+    let mut weight = 1.0;
     for channel in &block[1..] {
-        sum.iter_mut().zip(channel).for_each(|(sum, sample)| *sum += sample);
+        weight *= WEIGHT;
+        sum.iter_mut().zip(channel).for_each(|(sum, sample)| *sum += weight * sample);
     }
     sum
 }

@@ -150,6 +150,27 @@ fn a_take_that_changes_while_it_is_read_is_refused() {
     assert_eq!(folder.names(), ["first.wav", "second.wav"]);
 }
 
+/// One of the two microphones of a recorder has its wires crossed.
+#[test]
+fn channels_of_opposite_sign_do_not_hide_a_take() {
+    let folder = Folder::new();
+    let first = written(&folder, "first.wav", RATE, &take(1.0, 12.0, 0.0, 1));
+    let crossed = folder.join("crossed.wav");
+    let samples = take(1.5, 12.0, 0.0, 2).into_iter().flat_map(|x| [0.5 * x, -0.5 * x]);
+    write(
+        &crossed,
+        WavSpec { bits_per_sample: 32, sample_format: SampleFormat::Float, ..spec(RATE, 2) },
+        samples,
+    );
+    for takes in [[&first, &crossed], [&crossed, &first]] {
+        let output = folder.join(if takes[0] == &first { "a.wav" } else { "b.wav" });
+        join(&takes.map(PathBuf::as_path), &output).success();
+        let found = channels(&output);
+        let [x, y] = if takes[0] == &first { [&found[0], &found[1]] } else { [&found[2], &found[0]] };
+        agree(&[x.clone(), y.iter().map(|y| 2.0 * y).collect()], &[0, 5, 10], 0.05);
+    }
+}
+
 #[test]
 fn what_cannot_be_joined_is_told() {
     let folder = Folder::new();
