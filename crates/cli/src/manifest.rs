@@ -169,8 +169,9 @@ impl Manifest {
         Ok(listed)
     }
 
-    /// Where a file is: as it is named or, if there is none, beside the list, as NeMo has it.
+    /// Where a file is: as it is named or, if there is none, beside the list, as NeMo has it. `-` is a file, too.
     fn resolve(&self, file: &Path) -> PathBuf {
+        let file = if is_standard(file) { Path::new("./-") } else { file };
         let beside = self.path.parent().map(|folder| folder.join(file));
         let beside = beside.filter(|beside| !file.exists() && beside.is_file());
         plain(&beside.unwrap_or_else(|| file.into()))

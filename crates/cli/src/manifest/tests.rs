@@ -61,6 +61,16 @@ fn names_are_looked_up_beside_the_manifest() {
 }
 
 #[test]
+fn standard_input_is_no_recording_of_a_list() {
+    for text in ["-\n", "{\"audio_filepath\":\"-\"}"] {
+        let list = read(text).unwrap();
+        assert_eq!((list.recordings()[0].input.as_path(), names(&list)), (Path::new("./-"), vec!["-"]));
+        let results = HashMap::from([(PathBuf::from("./-"), "/out/-.wav".to_owned())]);
+        assert!(list.kind == ListFormat::Names || !list.of_results(&results).unwrap().is_empty());
+    }
+}
+
+#[test]
 fn invalid_entries_are_refused_with_their_line() {
     let deep = format!("{{\"audio_filepath\":{}", "[".repeat(10_000));
     let cases: [(&str, &str); 13] = [
