@@ -10,7 +10,7 @@ use crate::denoiser::block::Separator;
 use crate::inference::online::OnlineSeparation;
 use crate::kernels::vector;
 use crate::presence::{CausalPresenceNet, RecentPresence};
-use crate::range::within;
+use crate::range::{SettingsError, within};
 use crate::repair::{LiveClicks, LiveOffset};
 use crate::signal::check_recording;
 use crate::transform::{LowDelayChannel, LowDelayStft, WINDOW_RANGE_SECONDS};
@@ -169,7 +169,13 @@ impl LiveDenoiser {
         let window_seconds = separator.dictionary.header().window_seconds;
         let (least, most) = LATENCY_RANGE_SECONDS.into_inner();
         within("dictionary.window_seconds", window_seconds, least..=*WINDOW_RANGE_SECONDS.end())?;
-        within("latency_seconds", latency_seconds, least..=most.min(window_seconds))?;
+        within("latency_seconds", latency_seconds, least..=most.min(window_seconds)).map_err(|error| {
+            // The default is too much for a shorter window.
+            let is_of_window = window_seconds < most && latency_seconds > window_seconds;
+            let expected =
+                if is_of_window { error.expected + ", a window of the dictionary" } else { error.expected };
+            SettingsError { expected, ..error }
+        })?;
         controls.validate()?;
         check_recording(sample_rate, channels)?;
         let stft =

@@ -2,6 +2,7 @@
 
 use crate::counting::allocations;
 use alphamf::denoiser::{LiveControls, LiveSettings};
+use alphamf::model::DictionaryHeader;
 use alphamf::random::SeedTree;
 use alphamf::{Denoiser, Dictionary, LiveDenoiser, Settings};
 use alphamf_eval::metrics;
@@ -99,6 +100,28 @@ fn the_latency_is_what_is_said_at_every_rate() {
     assert!(refused(f64::NAN).contains("latency_seconds"));
     assert!(DENOISER.live(4_000, 1, LiveSettings::default()).is_err());
     assert!(DENOISER.live(48_000, 0, LiveSettings::default()).is_err());
+}
+
+#[test]
+fn a_latency_beyond_the_window_of_a_dictionary_names_the_dictionary() {
+    let header = DictionaryHeader {
+        window_seconds: 0.01,
+        sample_rate: 8_000,
+        rank: 1,
+        continuation: None,
+        ..DENOISER.dictionary().header().clone()
+    };
+    let bins = header.bins();
+    let dictionary = Dictionary::new(header, vec![1.0; bins]).unwrap();
+    let denoiser = Denoiser::new(dictionary, Settings::default()).unwrap();
+    let refused = |latency_seconds| {
+        let settings = LiveSettings { latency_seconds, ..LiveSettings::default() };
+        denoiser.live(8_000, 1, settings).err().map(|error| error.to_string())
+    };
+    let expected = "latency_seconds is 0.016; expected 0.004 to 0.01, a window of the dictionary";
+    assert_eq!(refused(0.016).as_deref(), Some(expected));
+    assert_eq!(refused(0.002).as_deref(), Some("latency_seconds is 0.002; expected 0.004 to 0.01"));
+    assert_eq!(refused(0.008), None);
 }
 
 #[test]
