@@ -388,6 +388,27 @@ impl Options {
         fields::names::<Self>()
     }
 
+    /// Names of the options that have an effect where samples stay floats: all but `no_dither`.
+    pub fn float_names() -> impl Iterator<Item = &'static str> {
+        Self::names().iter().copied().filter(|name| *name != "no_dither")
+    }
+
+    /// Like [`with_json`](Self::with_json), where samples stay floats: an unknown option is answered with
+    /// [`float_names`](Self::float_names).
+    ///
+    /// # Errors
+    /// As [`from_json`](Self::from_json), and for an option that is not among these.
+    pub fn with_json_for_floats(&self, json: &str) -> Result<Self, OptionsError> {
+        let options = fields::with_json(self, "option", json).map_err(|mut error| {
+            if error.expected == Self::names().join(", ") {
+                error.expected = Self::float_names().collect::<Vec<_>>().join(", ");
+            }
+            by_name(error)
+        })?;
+        options.only(&Self::float_names().collect::<Vec<_>>(), "on samples that are floats")?;
+        Ok(options)
+    }
+
     /// Names of the options that were given, in order of declaration.
     #[must_use]
     pub fn given(&self) -> Vec<&'static str> {

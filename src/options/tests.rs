@@ -143,3 +143,16 @@ fn options_without_effect_live_are_refused() {
         assert_eq!(message, (!Options::LIVE.contains(&name)).then_some(refused), "{text}");
     }
 }
+
+/// The list of names, as C and npm take them.
+#[test]
+fn dither_is_no_option_where_samples_stay_floats() {
+    let read = |json: &str| Options::default().with_json_for_floats(json).map_err(|error| error.to_string());
+    assert_eq!(read(r#"{"mix": 0.5}"#), Ok(Options { mix: Some(0.5), ..Options::default() }));
+    let refused = "`no_dither` has no effect on samples that are floats: omit it";
+    assert_eq!(read(r#"{"no_dither": true}"#), Err(refused.to_owned()));
+    let unknown = read(r#"{"no_dither,": true}"#).unwrap_err();
+    assert!(unknown.starts_with("option is no_dither,; expected quality, "), "{unknown}");
+    assert!(unknown.contains(", seed, no_neural, ") && unknown.ends_with(", impulses"), "{unknown}");
+    assert_eq!(Options::float_names().count() + 1, Options::names().len());
+}

@@ -81,16 +81,12 @@ impl alphamf_settings {
             self.speech_track = value
                 .parse()
                 .map_err(|_| setting(format!("speech_track is {value}; expected true or false")))?;
-        } else if name == "no_dither" {
-            return Err(setting("no_dither has no effect: samples are floats"));
         } else if !Options::names().contains(&name) {
-            let options = Options::names().iter().copied().filter(|name| *name != "no_dither");
-            let known: Vec<&str> = options.chain(["threads", "speech_track"]).collect();
+            let known: Vec<&str> = Options::float_names().chain(["threads", "speech_track"]).collect();
             return Err(setting(format!("option is {name}; expected {}", known.join(", "))));
         } else {
-            let value = value_of(value);
-            let given = json!({ name: value }).to_string();
-            self.options = self.options.with_json(&given).map_err(setting)?;
+            let given = json!({ name: value_of(value) }).to_string();
+            self.options = self.options.with_json_for_floats(&given).map_err(setting)?;
         }
         self.prepared = OnceLock::new();
         Ok(())

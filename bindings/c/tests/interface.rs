@@ -150,7 +150,7 @@ fn programs_use_it() {
     for (options, complaint) in [
         ("strength=brutal", "`strength` is \"brutal\": expected one of gentle, normal, strong"),
         ("colour=red", "option is colour; expected quality, "),
-        ("no_dither=true", "no_dither has no effect"),
+        ("no_dither=true", "`no_dither` has no effect on samples that are floats: omit it"),
         ("mix=2", "`mix` is 2: expected 0 to 1"),
         ("threads=0", "threads is 0; expected 1 to 1024"),
         ("mix", "value is a null pointer"),

@@ -53,13 +53,7 @@ unsafe impl Send for Progress<'_> {}
 
 /// Options from JSON.
 fn options_of(text: &str) -> Result<Options, JsValue> {
-    // The names that an unknown one is answered with are those that have an effect.
-    let named = |error: alphamf::OptionsError| error.to_string().replace(" no_dither,", "");
-    let options = Options::from_json(text).map_err(|error| invalid_setting(named(error)))?;
-    if options.no_dither {
-        return Err(invalid_setting("no_dither has no effect: samples are floats"));
-    }
-    Ok(options)
+    Options::default().with_json_for_floats(text).map_err(invalid_setting)
 }
 
 /// All settings that options, as JSON, stand for, as JSON.

@@ -75,7 +75,7 @@ test("an unknown option is answered with those that there are", async () => {
   const named = { kind: "setting", message: /^option is colour; expected quality, .*, seed, no_neural, .*, impulses$/ };
   await assert.rejects(Denoiser.create({ colour: 1 }), named);
   await assert.rejects(denoise(noise, 16000, { colour: 1 }), named);
-  await assert.rejects(Denoiser.create({ no_dither: true }), { kind: "setting", message: /no_dither has no effect/ });
+  await assert.rejects(Denoiser.create({ no_dither: true }), { kind: "setting", message: /`no_dither` has no effect on samples that are floats/ });
 });
 
 test("a stream refuses calls of its own progress callback, and goes on", () => {

@@ -46,8 +46,7 @@ pub(super) fn check_named(arguments: &Arguments) -> anyhow::Result<()> {
 pub(super) fn check_options(arguments: &Arguments, is_enhanced: bool) -> anyhow::Result<()> {
     let Arguments { model, live, .. } = arguments;
     if !is_enhanced {
-        let used: Vec<&str> =
-            DenoiserOptions::names().iter().copied().filter(|name| *name != "no_dither").collect();
+        let used: Vec<&str> = DenoiserOptions::float_names().collect();
         return model.options.only(&used, "on scores").map_err(as_usage);
     }
     model.options.only(&[], "on enhanced files").map_err(as_usage)?;
