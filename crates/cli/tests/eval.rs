@@ -511,6 +511,8 @@ fn arguments_that_score_nothing_or_have_no_effect_are_refused() {
     refused(&["--protocol", "-", "--data", "."], &["--protocol cannot be standard input"]);
     let figure = ["--protocol", "p.toml", "--data", ".", "--figure", "-"];
     refused(&figure, &["--figure", "cannot be standard output"]);
+    refused(&[&noisy[..], &["--figure", "f.svg"]].concat(), &["--figure needs --protocol"]);
+    refused(&[&enhanced[..], &["--figure", "f.svg"]].concat(), &["--figure needs --protocol"]);
     let corpus = "[corpus]\nclean = [\"clean/*\"]\nnoisy = [\"noisy/*\"]\n";
     fs::write(folder.join("untraced.toml"), format!("name = \"p\"\n{corpus}")).unwrap();
     fs::write(folder.join("traced.toml"), format!("name = \"p\"\ntrace_every = 2\n{corpus}")).unwrap();

@@ -59,7 +59,13 @@ pub(super) fn check_options(arguments: &Arguments, is_enhanced: bool) -> anyhow:
 
 /// Refuses a figure of nothing: without intermediate estimates.
 pub(super) fn check_figure(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Result<()> {
-    let Some(protocol) = protocol.filter(|_| arguments.figure.is_some()) else { return Ok(()) };
+    if arguments.figure.is_none() {
+        return Ok(());
+    }
+    // Clap waives what is needed where that is excluded: by --clean and by --manifest.
+    let Some(protocol) = protocol else {
+        return Err(usage("--figure needs --protocol: name one, or omit it"));
+    };
     match (protocol.trace_every, arguments.live.mode()) {
         (0, _) => Err(usage(
             "--figure: the protocol records no intermediate estimates: set its trace_every, or omit it",
