@@ -72,6 +72,9 @@ impl FlacEncoder {
         info.set_block_sizes(BLOCK, BLOCK).map_err(io::Error::other)?;
         if self.frames > 0 {
             info.set_md5_digest(&self.context.md5_digest());
+        } else {
+            // Not known. Those of the encoder say that a frame has 16 MB or more.
+            info.set_frame_sizes(0, 0).map_err(io::Error::other)?;
         }
         Ok([b"fLaC", &stream_info, &bytes_of(&info)?[..], &self.blocks].concat())
     }
@@ -124,6 +127,13 @@ fn bytes_of(part: &impl BitRepr) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A stream keeps this header.
+    #[test]
+    fn sizes_of_frames_are_open_before_the_first() {
+        let header = FlacEncoder::new(16_000, 1, 16, Vec::new()).unwrap().header().unwrap();
+        assert_eq!(header[8..18], [0x10, 0, 0x10, 0, 0, 0, 0, 0, 0, 0]);
+    }
 
     #[test]
     fn frames_are_never_much_longer_than_their_samples() {
