@@ -27,6 +27,8 @@ const BAND_HERTZ: RangeInclusive<f64> = 100.0..=6_000.0;
 /// noise the largest is 5, of a thousand 3.
 const SEARCHED_PEAK: f64 = 8.0;
 const WINDOW_PEAK: f64 = 5.0;
+/// Windows whose slopes are compared: those of two hours.
+const MAX_WINDOWS: usize = 4_000;
 /// Shifts so many times their median distance from the line belong to other sounds, or to echoes.
 const OUTLIER: f64 = 3.0;
 
@@ -261,14 +263,11 @@ impl Correlator {
 /// The line through shifts: by medians (Theil and Sen), which a window with another sound does not bend, then by least squares
 /// through those near it. The clock drifts if that explains more than half of the spread.
 fn line(found: &[[f64; 2]], rate: f64) -> Clock {
-    let slopes = found.iter().enumerate().flat_map(|(n, [time, shift])| {
-        found[n + 1..].iter().map(move |[later, other]| (other - shift) / (later - time))
-    });
     let residual = |drift: f64, [time, shift]: [f64; 2]| shift - drift * time;
     let middle = |drift: f64| median(found.iter().map(|&point| residual(drift, point)));
     let spread =
         |drift: f64, middle: f64| median(found.iter().map(|&point| (residual(drift, point) - middle).abs()));
-    let drift = median(slopes);
+    let drift = median(slopes(found));
     let shift = middle(drift);
     let near = spread(drift, shift).max(1e-6 * rate);
     // Few windows, or a drift that no clock has, tell nothing.
@@ -289,6 +288,16 @@ fn line(found: &[[f64; 2]], rate: f64) -> Clock {
         |of: fn(f64, f64) -> f64| inliers.iter().map(|[t, shift]| of(t - time, shift - level)).sum::<f64>();
     let drift = sum(|t, shift| t * shift) / sum(|t, _| t * t);
     Clock { shift: level - drift * time, drift }
+}
+
+/// Slopes between all windows or, of many, between some that are spread evenly: all of them would take memory by the square of
+/// the length.
+fn slopes(found: &[[f64; 2]]) -> impl Iterator<Item = f64> {
+    let some = found.iter().step_by(found.len().div_ceil(MAX_WINDOWS).max(1));
+    let later = some.clone();
+    some.enumerate().flat_map(move |(n, [time, shift])| {
+        later.clone().skip(n + 1).map(move |[later, other]| (other - shift) / (later - time))
+    })
 }
 
 /// The median; zero of nothing.
@@ -379,6 +388,18 @@ mod tests {
         let mut meter = ClockMeter::new(RATE);
         sound.chunks(5_000).for_each(|block| meter.push(block, &[]));
         assert!(meter.reference.samples.len() < 62 * RATE as usize);
+    }
+
+    #[test]
+    fn a_day_takes_no_more_memory_than_two_hours() {
+        let drift = 30e-6 * f64::from(RATE);
+        let shift =
+            |n: u32| 500.0 + 2.0 * drift * f64::from(n) + if n.is_multiple_of(3) { 0.01 } else { 0.0 };
+        let found: Vec<[f64; 2]> = (0..43_200).map(|n| [2.0 * f64::from(RATE * n), shift(n)]).collect();
+        assert!(slopes(&found).take(8_000_001).count() <= 8_000_000);
+        let clock = line(&found, f64::from(RATE));
+        assert!((clock.drift - 30e-6).abs() < 1e-9 && (clock.shift - 500.0).abs() < 0.02, "{clock:?}");
+        assert_eq!(slopes(&found[..3_600]).count(), 3_600 * 3_599 / 2);
     }
 
     #[test]
