@@ -2,6 +2,7 @@
 
 mod network;
 mod quiet;
+mod soft;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +12,7 @@ use crate::kernels::vector;
 pub(crate) use network::CausalNetwork;
 use network::{INPUTS, Memory, Rows};
 use quiet::QuietLevels;
+use soft::SoftPassage;
 use std::sync::Arc;
 
 /// Distance between frames in training, s.
@@ -37,10 +39,8 @@ pub(crate) struct CausalPresenceNet {
     /// Frames from one evaluated frame to the next.
     stride: usize,
     quiet_levels: QuietLevels,
-    /// Sum of mean powers, and of their weights; both decay by `keep`.
-    mean_sum: f64,
-    mean_weight: f64,
-    keep: f64,
+    mean: RecentMean,
+    soft_passage: SoftPassage,
     level: Vec<f32>,
     quiet: Vec<f32>,
     /// Frames so far, modulo the stride.
@@ -57,18 +57,23 @@ impl CausalPresenceNet {
         let evaluated_seconds = stride as f64 * frame_seconds;
         let spacing = ((FRAME_SECONDS / evaluated_seconds).round() as usize).max(1);
         let edges = edges();
+        let (rows, memories) = (network.rows(), vec![network.memory(); spacing]);
         Self {
-            rows: network.rows(),
-            memories: vec![network.memory(); spacing],
             network,
             interpolation: Interpolation::new(&edges, bins),
             present: edges[1..].iter().take_while(|&&end| end <= bins).count(),
             edges,
             stride,
             quiet_levels: QuietLevels::new(evaluated_seconds),
-            mean_sum: 0.0,
-            mean_weight: 0.0,
-            keep: libm::exp(-evaluated_seconds / MEAN_SECONDS),
+            mean: RecentMean::new(evaluated_seconds, MEAN_SECONDS),
+            soft_passage: SoftPassage::new(
+                evaluated_seconds,
+                MEAN_SECONDS,
+                memories.clone(),
+                rows.output.len(),
+            ),
+            memories,
+            rows,
             level: vec![0.0; BANDS],
             quiet: vec![0.0; BANDS],
             frames: 0,
@@ -83,8 +88,9 @@ impl CausalPresenceNet {
         self.frames = (self.frames + 1) % self.stride;
         if is_evaluated {
             self.measure(power);
-            self.write_input();
+            self.write_input(self.mean.value() as f32);
             self.network.forward(&mut self.memories[self.turn], &mut self.rows);
+            self.estimate_soft_passage();
             self.turn = (self.turn + 1) % self.memories.len();
             // The bands of a place, and places, lie in order.
             self.log_odds.clear();
@@ -101,22 +107,27 @@ impl CausalPresenceNet {
             *level = inside.iter().sum::<f32>() / inside.len() as f32;
             total += f64::from(*level);
         }
-        self.mean_sum = self.keep * self.mean_sum + total / self.present as f64;
-        self.mean_weight = self.keep * self.mean_weight + 1.0;
-        let least = self.mean() * MIN_RELATIVE_POWER;
+        let power = total / self.present as f64;
+        self.mean.add(power);
+        self.soft_passage.update(power, &self.memories);
+        let least = self.mean.value() as f32 * MIN_RELATIVE_POWER;
         let present = &mut self.level[..self.present];
         present.iter_mut().for_each(|level| *level = vector::ln(*level + least));
         self.quiet_levels.update(present, &mut self.quiet);
     }
 
-    /// Mean power so far.
-    fn mean(&self) -> f32 {
-        (self.mean_sum / self.mean_weight) as f32
+    /// In a soft passage, raises the log odds in `rows.output` to those of a second estimate.
+    fn estimate_soft_passage(&mut self) {
+        let Some(mean) = self.soft_passage.mean() else { return };
+        self.soft_passage.keep(&self.rows.output);
+        self.write_input(mean);
+        self.network.forward(self.soft_passage.memory(self.turn), &mut self.rows);
+        self.soft_passage.pool(&mut self.rows.output, &self.quiet[..self.present]);
     }
 
-    /// Writes the input of the network: the features of the measured frame.
-    fn write_input(&mut self) {
-        let whole = vector::ln(self.mean());
+    /// Writes the input of the network: the features of the measured frame relative to this mean power.
+    fn write_input(&mut self, mean: f32) {
+        let whole = vector::ln(mean);
         for band in 0..self.present {
             let (level, quiet) = (self.level[band], self.quiet[band]);
             let features = features_of(level, quiet, whole);
@@ -131,6 +142,38 @@ impl CausalPresenceNet {
     pub(crate) fn reset(&mut self) {
         self.memories.iter_mut().for_each(Memory::reset);
         self.quiet_levels.reset();
-        (self.mean_sum, self.mean_weight, self.frames, self.turn) = (0.0, 0.0, 0, 0);
+        self.soft_passage.reset();
+        self.mean.reset();
+        (self.frames, self.turn) = (0, 0);
+    }
+}
+
+/// A mean of which the past counts less and less.
+#[derive(Debug, Clone)]
+struct RecentMean {
+    /// Sum of values, and of their weights; both decay by `keep`.
+    sum: f64,
+    weight: f64,
+    keep: f64,
+}
+
+impl RecentMean {
+    /// Of values `distance` apart, with this time constant, both in s.
+    fn new(distance: f64, time_constant: f64) -> Self {
+        Self { sum: 0.0, weight: 0.0, keep: libm::exp(-distance / time_constant) }
+    }
+
+    fn add(&mut self, value: f64) {
+        self.sum = self.keep * self.sum + value;
+        self.weight = self.keep * self.weight + 1.0;
+    }
+
+    /// The mean of at least one value.
+    fn value(&self) -> f64 {
+        self.sum / self.weight
+    }
+
+    fn reset(&mut self) {
+        (self.sum, self.weight) = (0.0, 0.0);
     }
 }

@@ -179,7 +179,7 @@ mod tests {
             |variation| passages.with_context(variation).iter().map(|x| x.start / 200).collect::<Vec<_>>();
         assert_eq!(starts(1.0), [1, 3]);
         assert_eq!(starts(10.0), [3]);
-        assert_eq!(starts(1e3), []);
+        assert!(starts(1e3).is_empty());
     }
 
     #[test]

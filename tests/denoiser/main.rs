@@ -14,4 +14,5 @@ mod short;
 mod steady_noise;
 mod tones;
 mod transcription;
+mod turns;
 mod wide_band;

@@ -116,6 +116,17 @@ fn residual(
 }
 
 impl Memory {
+    /// Becomes a copy of another memory of the same network, without an allocation.
+    pub(super) fn copy_from(&mut self, other: &Self) {
+        self.first.copy_from(&other.first);
+        let pairs = |own: &mut Vec<History>, others: &[History]| {
+            own.iter_mut().zip(others).for_each(|(own, other)| own.copy_from(other));
+        };
+        pairs(&mut self.near, &other.near);
+        pairs(&mut self.after, &other.after);
+        self.states.iter_mut().zip(&other.states).for_each(|(own, other)| own.copy_from_slice(other));
+    }
+
     pub(super) fn reset(&mut self) {
         let Self { first, near, states, after } = self;
         [first].into_iter().chain(near).chain(after).for_each(History::reset);
@@ -149,6 +160,11 @@ impl History {
         if self.at == self.rows.len() {
             self.at = 0;
         }
+    }
+
+    fn copy_from(&mut self, other: &Self) {
+        self.rows.copy_from_slice(&other.rows);
+        self.at = other.at;
     }
 
     fn reset(&mut self) {
