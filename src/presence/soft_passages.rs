@@ -76,7 +76,8 @@ impl SoftPassages {
         passages
     }
 
-    /// The highest power over a syllable in at least one frame, relative to the 10 % quantile; at least 1.
+    /// How much the power varies in a passage of at least one frame: its highest mean over a syllable relative to the 10 % quantile of
+    /// these means, at least 1.
     fn variation(&self, passage: Range<usize>) -> f64 {
         let start = passage.start.saturating_sub(SYLLABLE - 1);
         let mut powers: Vec<f64> =
