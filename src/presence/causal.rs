@@ -66,12 +66,7 @@ impl CausalPresenceNet {
             stride,
             quiet_levels: QuietLevels::new(evaluated_seconds),
             mean: RecentMean::new(evaluated_seconds, MEAN_SECONDS),
-            soft_passage: SoftPassage::new(
-                evaluated_seconds,
-                MEAN_SECONDS,
-                memories.clone(),
-                rows.output.len(),
-            ),
+            soft_passage: SoftPassage::new(evaluated_seconds, memories.clone(), rows.output.len()),
             memories,
             rows,
             level: vec![0.0; BANDS],

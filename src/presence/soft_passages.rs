@@ -8,12 +8,12 @@ use std::ops::Range;
 const REACH: usize = 31;
 /// Bins whose power is the level: 0.1 to 4 kHz.
 const BINS: Range<usize> = 6..257;
-/// The level of a soft passage relative to the loudest second, at most, as a factor of power: -8 dB.
-const SOFT: f64 = 0.158_489;
+/// The level of a soft passage relative to the loudest, at most, as a factor of power: -8 dB.
+pub(super) const SOFT: f64 = 0.158_489;
 /// The level that passages are attenuated to, relative to the loudest second, as a factor of power: -18 dB.
 const COMMON: f64 = 0.015_849;
 /// What the log odds of the second estimate are lowered by, as noise in pauses is as loud as speech there.
-const MARGIN: f32 = 1.0;
+pub(super) const MARGIN: f32 = 1.0;
 /// Frames before and after a soft passage that the network sees as well.
 const CONTEXT: usize = 16;
 /// Frames over which the power is averaged to find how much it varies in a passage.

@@ -27,7 +27,7 @@ const PASS: LiveControls = LiveControls {
     voice_hang_over_seconds: 0.3,
 };
 
-fn noise(samples: usize, level: f32, seed: u64) -> Vec<f32> {
+pub(super) fn noise(samples: usize, level: f32, seed: u64) -> Vec<f32> {
     let mut random = SeedTree::new(seed).rng(0);
     (0..samples).map(|_| level * random.random_range(-1.0..1.0_f32)).collect()
 }

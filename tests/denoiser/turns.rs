@@ -1,5 +1,6 @@
 //! A softer voice in turn with a louder one: it is no noise.
 
+use super::live::noise;
 use alphamf::denoiser::LiveSettings;
 use alphamf::signal::{SampleFormat, Signal};
 use alphamf::{Denoiser, Dictionary, Settings};
@@ -18,12 +19,7 @@ fn turns() -> Vec<f32> {
         SOFTER * (louder[at] + share * (louder[at + 1] - louder[at]))
     };
     let pair: Vec<f32> = louder[..TURN].iter().copied().chain((0..TURN).map(faster)).collect();
-    let mut state = 1_u32;
-    let noise = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (f32::from((state >> 16) as u16) / 32_768.0 - 1.0) * 2e-4
-    };
-    pair.repeat(3).iter().zip(std::iter::repeat_with(noise)).map(|(x, noise)| x + noise).collect()
+    pair.repeat(3).iter().zip(noise(6 * TURN, 2e-4, 1)).map(|(x, noise)| x + noise).collect()
 }
 
 /// Level of the softer turns relative to the input, dB.

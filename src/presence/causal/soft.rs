@@ -1,19 +1,16 @@
 //! A second estimate of a softer voice: after a louder one, the network takes it for noise until its mean level and its memory have
 //! followed. The second estimate starts with what the network knows then, and with a mean level of its own.
 
-use super::{Memory, RecentMean};
+use super::{MEAN_SECONDS, Memory, RecentMean};
 use crate::kernels::vector;
+use crate::presence::soft_passages::{MARGIN, SOFT};
 
 /// Time constant of the present level, s.
 const PRESENT_SECONDS: f64 = 0.2;
 /// Time constant by which the level of the loudest voice falls, s.
 const LOUDEST_SECONDS: f64 = 5.0;
-/// The present level relative to the loudest, at most, as a factor of power: -8 dB.
-const SOFT: f64 = 0.158_489;
 /// The present level relative to the quiet level of all bands, at least, as a factor of power: 8 dB. Below it lies noise in pauses.
 const ABOVE_QUIET: f64 = 6.309_573;
-/// What the log odds of the second estimate are lowered by.
-const MARGIN: f32 = 1.0;
 
 /// Finds soft passages, and keeps what their estimate needs.
 #[derive(Debug, Clone)]
@@ -31,13 +28,13 @@ pub(super) struct SoftPassage {
 }
 
 impl SoftPassage {
-    /// For evaluated frames this far apart, s, means over `mean_seconds`, and a network with these memories that finds `odds` log odds.
-    pub(super) fn new(frame_seconds: f64, mean_seconds: f64, memories: Vec<Memory>, odds: usize) -> Self {
+    /// For evaluated frames this far apart, s, and a network with these memories that finds `odds` log odds.
+    pub(super) fn new(frame_seconds: f64, memories: Vec<Memory>, odds: usize) -> Self {
         Self {
             present: RecentMean::new(frame_seconds, PRESENT_SECONDS),
             loudest: 0.0,
             fall: libm::exp(-frame_seconds / LOUDEST_SECONDS),
-            mean: RecentMean::new(frame_seconds, mean_seconds),
+            mean: RecentMean::new(frame_seconds, MEAN_SECONDS),
             memories,
             is_soft: false,
             first: vec![0.0; odds],
