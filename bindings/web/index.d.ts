@@ -32,11 +32,13 @@ export interface Options {
   /** Reduce late reverberation, 0 (off) to 1 (full). Range: 0 to 1. Default: 0. Start with 0.5. */
   dereverb?: number;
   /**
-   * Couple or separate channels, or join microphones. Default: shared. shared applies one gain to all channels and
-   * keeps the stereo image; separate denoises each channel alone; array treats the 2 to 16 channels as microphones in
-   * one scene: it also uses the direction of sounds, and returns the voice in each channel.
+   * Couple or separate channels, or join microphones. Default: auto. auto applies one gain to all channels, and
+   * denoises each channel alone from where they hold different sounds, as with a microphone for each speaker; shared
+   * applies one gain throughout, which keeps the stereo image; separate denoises each channel alone throughout; array
+   * treats the 2 to 16 channels as microphones in one scene: it also uses the direction of sounds, and returns the
+   * voice in each channel.
    */
-  channels?: "shared" | "separate" | "array";
+  channels?: "auto" | "shared" | "separate" | "array";
   /**
    * Seed the random numbers. Range: 0 to 18446744073709551615. Default: 0. The same seed gives the same output, on any
    * number of threads. It drives sampling.

@@ -198,7 +198,7 @@ impl Denoiser {
         &self.separator.settings
     }
 
-    /// Denoises a recording. All channels share one gain, which keeps the stereo image.
+    /// Denoises a recording, its channels as [`ChannelMode::Auto`] says.
     ///
     /// # Errors
     /// As [`session`](Self::session), and [`DenoiseError::Sampler`] if a sampler rejects its settings.
@@ -219,7 +219,8 @@ impl Denoiser {
     }
 
     /// Like [`denoise_with_progress`](Self::denoise_with_progress); `on_snapshot` receives an intermediate result after `every`
-    /// Gibbs sweeps. They leave the result as it is. Recordings of more than one block (8 s) have none.
+    /// Gibbs sweeps. They leave the result as it is. Recordings of more than one block (8 s) have none, nor
+    /// have those whose channels do not share one gain.
     ///
     /// # Errors
     /// As [`denoise_with_progress`](Self::denoise_with_progress).

@@ -58,8 +58,11 @@ impl Default for SessionSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChannelMode {
-    /// All channels share one gain, which keeps the stereo image.
+    /// All channels share one gain, until they hold different sounds, as with a microphone for each speaker: from that block
+    /// (7.7 s) on, each is denoised independently. What is reported is of all of them together.
     #[default]
+    Auto,
+    /// All channels share one gain throughout, which keeps the stereo image.
     Shared,
     /// Each channel is denoised independently.
     Separate,
@@ -140,7 +143,7 @@ impl Session {
         within("mix", settings.mix, 0.0..=1.0)?;
         check_recording(sample_rate, channels)?;
         let (count, width) = match settings.channels {
-            ChannelMode::Shared | ChannelMode::Array => (1, channels),
+            ChannelMode::Auto | ChannelMode::Shared | ChannelMode::Array => (1, channels),
             ChannelMode::Separate => (channels, 1),
         };
         let microphones = (settings.channels == ChannelMode::Array).then(|| Microphones::new(channels));
@@ -148,6 +151,9 @@ impl Session {
             let mut stream = DenoiseStream::new(Arc::clone(&denoiser.separator), sample_rate, width)?;
             if microphones.is_some() {
                 stream.filter_as_array()?;
+            }
+            if settings.channels == ChannelMode::Auto && channels > 1 {
+                stream.divide_different();
             }
             if settings.gain_std {
                 stream.record_gain_std();
@@ -206,6 +212,9 @@ impl Session {
             if let Some(power) = power {
                 stream.set_noise_power(power);
             }
+        }
+        if let (Some(stream), Some(powers)) = (self.streams.first_mut(), noise.powers(1)) {
+            stream.set_noise_powers(powers);
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Denoising block by block: input frames, inference per block, output samples.
 
+mod difference;
 mod memory;
 mod microphones;
 mod output;
@@ -20,7 +21,8 @@ use crate::model::NoiseModel;
 use crate::signal::progress::{self, ProgressCallback};
 use crate::transform::{Spectrogram, Stft};
 use crate::wiener::{GainSettings, Strength, sparing};
-use memory::{BlockGains, BlockMemory, OVERLAP_FRAMES};
+use difference::ChannelDifference;
+use memory::{BlockGains, BlockMemory, FrameGains, OVERLAP_FRAMES, Span, of_channel};
 use microphones::Microphones;
 use output::Output;
 use record::Record;
@@ -29,7 +31,8 @@ use second_pass::SecondPass;
 use sounding::Sounding;
 use std::sync::Arc;
 
-/// Denoises channels with one gain, in blocks as their samples arrive, in bounded memory.
+/// Denoises channels with one gain, in blocks as their samples arrive, in bounded memory; or with one each, from the first block
+/// on in which they hold different sounds.
 ///
 /// Blocks overlap, and carry over the state of the noise and the channel. The result does not depend on how the samples
 /// are divided into calls of [`push`](Self::push).
@@ -37,8 +40,12 @@ pub(super) struct DenoiseStream {
     separator: Arc<Separator>,
     /// From samples to frames.
     front_end: FrontEnd,
-    /// From block to block.
-    memory: BlockMemory,
+    /// From block to block: of all channels, or of each.
+    memories: Vec<BlockMemory>,
+    /// Finished frames.
+    frames_done: u64,
+    /// While channels that differ would be divided.
+    division: Option<Division>,
     /// From frames to samples.
     output: Output,
     /// Of several microphones.
@@ -49,6 +56,13 @@ pub(super) struct DenoiseStream {
     spares: bool,
     /// What is reported.
     record: Record,
+}
+
+/// What divides the channels.
+struct Division {
+    difference: ChannelDifference,
+    /// Mean power of the noise per bin to start from, if given, of every channel.
+    noise_profiles: Vec<Option<Vec<f32>>>,
 }
 
 /// What is done with several microphones.
@@ -68,7 +82,9 @@ impl DenoiseStream {
         let window_seconds = separator.dictionary.header().window_seconds;
         let front_end = FrontEnd::new(sample_rate, channels, window_seconds)?;
         Ok(Self {
-            memory: BlockMemory::new(separator.settings.seed),
+            memories: vec![BlockMemory::new(separator.settings.seed)],
+            frames_done: 0,
+            division: None,
             output: Output::new(front_end.stft(), channels),
             array: None,
             microphones: None,
@@ -102,7 +118,21 @@ impl DenoiseStream {
 
     /// Starts the noise estimate from the mean power per bin, summed over channels.
     pub(super) fn set_noise_power(&mut self, power: Vec<f32>) {
-        self.memory.noise_profile = Some(power);
+        self.memories[0].noise_profile = Some(power);
+    }
+
+    /// Denoises each channel alone from the first block on in which they hold different sounds.
+    pub(super) fn divide_different(&mut self) {
+        let difference = ChannelDifference::new(self.front_end.stft().grid());
+        let noise_profiles = vec![None; self.output.channels()];
+        self.division = Some(Division { difference, noise_profiles });
+    }
+
+    /// Starts the noise estimate of channels that are divided from the mean power per bin of each.
+    pub(super) fn set_noise_powers(&mut self, powers: Vec<Option<Vec<f32>>>) {
+        if let Some(division) = &mut self.division {
+            division.noise_profiles = powers;
+        }
     }
 
     /// Filters the channels as those of one microphone array: a multichannel Wiener filter with
@@ -182,7 +212,7 @@ impl DenoiseStream {
 
     /// Statistics of the blocks so far.
     pub(super) fn summary(&self) -> Summary {
-        let mut summary = self.record.summary(&self.front_end, &self.memory);
+        let mut summary = self.record.summary(&self.front_end, &self.memories[0]);
         if let Some(array) = &self.array {
             let second = array.second_pass.stream.summary();
             summary.snr_after_db = second.snr_after_db;
@@ -230,7 +260,7 @@ impl DenoiseStream {
         }
         let pending = self.front_end.frames();
         if pending > 0 {
-            let snapshots = snapshots.filter(|_| self.memory.frames_done == 0);
+            let snapshots = snapshots.filter(|_| self.frames_done == 0);
             self.separate(pending, true, progress, snapshots)?;
         }
         let (stft, samples) = (self.front_end.stft(), self.front_end.samples());
@@ -262,7 +292,7 @@ impl DenoiseStream {
 
     /// Duration of the finished part, s.
     fn seconds_done(&self) -> f64 {
-        self.memory.frames_done as f64 * self.front_end.stft().grid().frame_seconds
+        self.frames_done as f64 * self.front_end.stft().grid().frame_seconds
     }
 
     /// Separates the first `frames` waiting frames, and synthesises them up to the overlap with the next block.
@@ -274,65 +304,117 @@ impl DenoiseStream {
         snapshots: Option<Snapshots<Vec<Vec<f32>>>>,
     ) -> Result<(), DenoiseError> {
         let bins = self.front_end.stft().bins();
-        let span = self.memory.span(frames, last, bins);
-        self.memory.choose_unit(&self.front_end);
-        let power = self.memory.power(&self.front_end, frames, span, last);
+        let span = self.memories[0].span(frames, last, bins);
+        if span.context == 0 {
+            self.divide(span.done);
+        }
         let second_pass = self.array.as_ref().map(|array| array.second_pass.stream.seconds_done());
         let progress =
             &mut |seconds: f64| progress.report(second_pass.map_or(seconds, |done| (seconds + done) / 2.0));
-        let gains = self.gains(power, span.done, progress, snapshots)?;
-        let mut gains = self.memory.join(gains, span, bins);
-        self.record.add_gain_std(&gains);
-        self.record.add_levels(&self.front_end, &gains, last);
+        let mut gains = self.all_gains(frames, span, last, progress, snapshots)?;
+        let together = memory::together(&gains, &self.front_end);
+        self.record.add_gain_std(&together);
+        self.record.add_levels(&self.front_end, &together, last);
+        drop(together);
         let mut spectra = self.front_end.take(span.done);
-        let held = self.microphones.as_mut().map(|all| all.hold(&mut gains.applied, &spectra));
-        let first = self.memory.frames_done == 0;
+        let held = self.microphones.as_mut().map(|all| all.hold(&mut gains[0].applied, &spectra));
+        let first = self.frames_done == 0;
         self.record.add_frames(self.front_end.stft(), &spectra, &gains, first, last);
         match &mut self.array {
             Some(array) => {
                 array.inputs.push(&spectra);
                 array.second_pass.push_frames(&spectra);
-                array.filter.filter(&mut spectra, &gains.gain, &gains.applied, OVERLAP_FRAMES);
+                array.filter.filter(&mut spectra, &gains[0].gain, &gains[0].applied, OVERLAP_FRAMES);
             }
-            None => spectra.iter_mut().for_each(|channel| weight(channel, &gains.applied)),
+            None => {
+                for (index, channel) in spectra.iter_mut().enumerate() {
+                    weight(channel, &of_channel(&gains, index).applied);
+                }
+            }
         }
         if let Some(held) = held {
             held.replace(&mut spectra);
         }
         self.output.push(&spectra);
-        self.memory.frames_done += span.done as u64;
+        self.frames_done += span.done as u64;
         Ok(())
     }
 
-    /// The gains for powers of a block (bins x frames), which finishes `done` frames.
+    /// Divides the channels if they hold different sounds in the first `frames` waiting frames.
+    fn divide(&mut self, frames: usize) {
+        let channels = self.front_end.spectrograms();
+        let is_found = |division: &mut Division| division.difference.is_found(channels, frames);
+        if !self.division.as_mut().is_some_and(is_found) {
+            return;
+        }
+        tracing::info!(
+            seconds = self.seconds_done(),
+            "channels hold different sounds: each is denoised alone"
+        );
+        let profiles = self.division.take().map_or_else(Vec::new, |division| division.noise_profiles);
+        self.memories =
+            profiles.into_iter().map(|profile| self.memories[0].of_one_channel(profile)).collect();
+    }
+
+    /// The gains of the finished frames of a block: one of all channels, or one of each.
+    fn all_gains(
+        &mut self,
+        frames: usize,
+        span: Span,
+        last: bool,
+        progress: &mut dyn ProgressCallback,
+        mut snapshots: Option<Snapshots<Vec<Vec<f32>>>>,
+    ) -> Result<Vec<FrameGains>, DenoiseError> {
+        let bins = self.front_end.stft().bins();
+        let (count, before) = (self.memories.len(), self.seconds_done());
+        let width = self.output.channels() / count;
+        // Those of one channel are not the whole.
+        snapshots = snapshots.filter(|_| count == 1);
+        let mut gains = Vec::with_capacity(count);
+        for index in 0..count {
+            let memory = &mut self.memories[index];
+            let channels = index * width..(index + 1) * width;
+            memory.choose_unit(&self.front_end, channels.clone());
+            let power = memory.power(&self.front_end, channels, frames, span, last);
+            let duration = span.done as f64 * self.front_end.stft().grid().frame_seconds;
+            let progress = &mut |fraction: f64| {
+                progress.report(before + (index as f64 + fraction) / count as f64 * duration)
+            };
+            let block = self.gains(index, power, progress, snapshots.take())?;
+            gains.push(self.memories[index].join(block, span, bins));
+        }
+        Ok(gains)
+    }
+
+    /// The gains for powers of a block (bins x frames), with the memory of this index; `progress` receives the completed fraction.
     fn gains(
         &mut self,
+        index: usize,
         mut power: Vec<f32>,
-        done: usize,
         progress: &mut dyn ProgressCallback,
         snapshots: Option<Snapshots<Vec<Vec<f32>>>>,
     ) -> Result<BlockGains, DenoiseError> {
         let grid = self.front_end.stft().grid();
-        let before = self.seconds_done();
         // Silence takes no sweeps, but can be cancelled too.
-        progress::report(progress, before)?;
+        progress::report(progress, 0.0)?;
         let mut gains = self.silent_gains(power.len());
-        if !self.memory.rescale(&mut power, self.separator.settings.model.alpha_noise) {
+        let memory = &mut self.memories[index];
+        if !memory.rescale(&mut power, self.separator.settings.model.alpha_noise) {
             return Ok(gains);
         }
         let mut sounding = Sounding::new(&power, grid.bins);
         if sounding.is_empty() {
             return Ok(gains);
         }
-        let seeds = self.memory.next_seeds();
-        let noise_profile = self.memory.scaled_noise_profile();
-        let is_short = self.memory.previous.is_none() && sounding.is_short();
+        let seeds = memory.next_seeds();
+        let noise_profile = memory.scaled_noise_profile();
+        let is_short = memory.previous.is_none() && sounding.is_short();
         let surrounded = is_short && matches!(self.separator.settings.model.noise, NoiseModel::Drifting(_));
         let mut alone = Vec::new();
         if surrounded {
             let noise_profile = noise_profile.as_deref();
             let request = Request { noise_profile, is_short, ..Request::default() };
-            let progress = &mut |_: f64| progress.report(before);
+            let progress = &mut |_: f64| progress.report(0.0);
             alone = self.separator.separate(grid, &sounding.power, request, seeds, progress, None)?.gain;
             sounding.surround(noise_profile, seeds.child(u64::MAX));
         }
@@ -349,16 +431,13 @@ impl DenoiseStream {
             _ => None,
         };
         let request = Request {
-            previous: self.memory.previous.as_ref(),
+            previous: self.memories[index].previous.as_ref(),
             noise_profile: noise_profile.as_deref(),
             gain_std: self.record.gain_std.is_some(),
             model_gain: self.record.levels.is_some(),
             is_short: surrounded,
             ..Request::default()
         };
-        let duration = done as f64 * grid.frame_seconds;
-        let progress: &mut dyn ProgressCallback =
-            &mut |fraction: f64| progress.report(before + fraction * duration);
         let mut result =
             self.separator.separate(grid, &sounding.power, request, seeds, progress, snapshots)?;
         if surrounded {
@@ -373,7 +452,7 @@ impl DenoiseStream {
         if self.spares {
             gains.share = sparing::share(&result.gain, &sounding.power, grid);
         }
-        self.memory.previous = Some(result.state);
+        self.memories[index].previous = Some(result.state);
         Ok(gains)
     }
 

@@ -1,6 +1,7 @@
 //! Promises of the library, in one program: a program for each file would compile and link the library again.
 
 mod array;
+mod channels;
 mod counting;
 mod cries;
 mod golden;

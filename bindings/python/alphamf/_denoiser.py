@@ -51,10 +51,11 @@ class Denoiser:
     :param mix: Set the fraction of denoised signal in the output. Range: 0 to 1. Default: 1. The rest is the input; 0
         returns the input, exactly up to 24 bits.
     :param dereverb: Reduce late reverberation, 0 (off) to 1 (full). Range: 0 to 1. Default: 0. Start with 0.5.
-    :param channels: Couple or separate channels, or join microphones. Default: shared. shared applies one gain to all
-        channels and keeps the stereo image; separate denoises each channel alone; array treats the 2 to 16 channels as
-        microphones in one scene: it also uses the direction of sounds, and returns the voice in each channel. One of
-        shared, separate, array.
+    :param channels: Couple or separate channels, or join microphones. Default: auto. auto applies one gain to all
+        channels, and denoises each channel alone from where they hold different sounds, as with a microphone for each
+        speaker; shared applies one gain throughout, which keeps the stereo image; separate denoises each channel alone
+        throughout; array treats the 2 to 16 channels as microphones in one scene: it also uses the direction of sounds,
+        and returns the voice in each channel. One of auto, shared, separate, array.
     :param seed: Seed the random numbers. Range: 0 to 18446744073709551615. Default: 0. The same seed gives the same
         output, on any number of threads. It drives sampling and dither; with ``quality`` fast, dither alone.
     :param no_dither: Round to integers without dither. Pauses may then become digital silence and faint noise may be

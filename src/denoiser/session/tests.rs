@@ -78,6 +78,58 @@ fn separate_channels_are_those_of_two_recordings() {
     assert!(model(ChannelMode::Shared) != model(ChannelMode::Separate));
 }
 
+/// Channels that differ have a gain each, and start from their own noise.
+#[test]
+fn a_noise_profile_is_that_of_each_channel_once_they_are_divided() {
+    // The sounds take turns, with noise of different levels.
+    let [mut left, mut right] = recording();
+    for n in 0..left.len() {
+        let quiet = if n / 4_000 % 2 == 0 { &mut right } else { &mut left };
+        quiet[n] *= 0.01;
+    }
+    let noise = [[0.05, 0.0005], [0.0005, 0.0005]]
+        .map(|levels| [0, 1].map(|k| recording()[k].iter().map(|x| levels[k] * x).collect::<Vec<f32>>()));
+    let denoised = |channels, noise: &[Vec<f32>; 2]| {
+        let gain = GainSettings { speech_presence: false, ..GainSettings::default() };
+        let denoiser = denoiser_with(gain);
+        let mut profile = denoiser.noise_profile(8_000, 2).unwrap();
+        profile.push(&[&noise[0], &noise[1]]).unwrap();
+        let settings = SessionSettings { channels, ..SessionSettings::default() };
+        let mut session = denoiser.session(8_000, 2, settings).unwrap();
+        session.set_noise_profile(&profile).unwrap();
+        session.push(&[&left, &right]).unwrap();
+        session.finish().unwrap().speech
+    };
+    let outputs = noise.each_ref().map(|noise| {
+        let auto = denoised(ChannelMode::Auto, noise);
+        assert!(auto == denoised(ChannelMode::Separate, noise));
+        assert!(auto != denoised(ChannelMode::Shared, noise));
+        auto
+    });
+    assert!(outputs[0][0] != outputs[1][0] && outputs[0][1] == outputs[1][1]);
+}
+
+/// What is reported of channels that are divided is of all of them together.
+#[test]
+fn channels_that_are_divided_have_one_report() {
+    let [mut left, mut right] = recording();
+    for n in 0..left.len() {
+        let quiet = if n / 4_000 % 2 == 0 { &mut right } else { &mut left };
+        quiet[n] *= 0.001;
+    }
+    let mut session = denoiser()
+        .session(8_000, 2, SessionSettings { levels: true, speech_track: true, ..SessionSettings::default() })
+        .unwrap();
+    session.push(&[&left, &right]).unwrap();
+    session.finish().unwrap();
+    let (levels, tracks) = (session.take_levels(), session.take_speech_track());
+    assert_eq!((levels.len(), tracks.len()), (1, 1));
+    assert_eq!(
+        (levels[0].cells.len() / (levels[0].edges_hertz.len() - 1), tracks[0].probability.len()),
+        (25, 250)
+    );
+}
+
 #[test]
 fn a_channel_of_a_constant_does_not_count_in_the_ratio_of_all() {
     let [voice, _] = recording();
@@ -155,7 +207,7 @@ fn a_noise_profile_of_another_window_is_refused() {
 
 #[test]
 fn a_cancelled_session_has_ended() {
-    for channels in [ChannelMode::Shared, ChannelMode::Separate] {
+    for channels in [ChannelMode::Auto, ChannelMode::Shared, ChannelMode::Separate] {
         let settings = SessionSettings { channels, ..SessionSettings::default() };
         let mut session = denoiser().session(8_000, 2, settings).unwrap();
         let [left, right] = recording().map(|samples| samples.repeat(5));

@@ -3,9 +3,11 @@
 use crate::denoiser::block::BlockState;
 use crate::denoiser::front_end::{BLOCK_FRAMES, FrontEnd};
 use crate::random::SeedTree;
-use crate::transform::Spectrogram;
+use crate::transform::{Spectrogram, bin_power};
 use crate::wiener::floor::apply_floor;
 use crate::wiener::sparing::spare;
+use std::borrow::Cow;
+use std::ops::Range;
 
 /// A last block with fewer frames is separated together with finished frames before it, whose output stays.
 const MIN_FRAMES: usize = BLOCK_FRAMES / 2;
@@ -29,6 +31,7 @@ pub(super) struct BlockGains {
 }
 
 /// The gains of the finished frames of a block, bins x frames.
+#[derive(Clone)]
 pub(super) struct FrameGains {
     pub gain: Vec<f32>,
     /// The gain with its floor, as far as it counts.
@@ -45,7 +48,7 @@ pub(super) struct Span {
 }
 
 /// Values (bins x overlap) that the last block gave to the first waiting frames.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Overlap(Vec<f32>);
 
 impl Overlap {
@@ -65,8 +68,6 @@ pub(super) struct BlockMemory {
     seeds: SeedTree,
     /// Blocks with sound so far.
     blocks: u64,
-    /// Finished frames.
-    pub frames_done: u64,
     /// Unit of amplitude in which powers are held.
     unit: f32,
     /// Inverse of the mean power of the last block that was not silent.
@@ -89,7 +90,6 @@ impl BlockMemory {
         Self {
             seeds: SeedTree::new(seed),
             blocks: 0,
-            frames_done: 0,
             unit: 1.0,
             scale: 1.0,
             previous: None,
@@ -99,6 +99,23 @@ impl BlockMemory {
             applied: Overlap::default(),
             gain_std: Overlap::default(),
             model_gain: Overlap::default(),
+        }
+    }
+
+    /// The state of one of the channels that shared this one. It starts anew from the next block on, into which the gains fade.
+    pub(super) fn of_one_channel(&self, noise_profile: Option<Vec<f32>>) -> Self {
+        Self {
+            seeds: self.seeds,
+            blocks: self.blocks,
+            unit: 1.0,
+            scale: 1.0,
+            previous: None,
+            noise_profile,
+            done_power: Vec::new(),
+            gain: self.gain.clone(),
+            applied: self.applied.clone(),
+            gain_std: self.gain_std.clone(),
+            model_gain: self.model_gain.clone(),
         }
     }
 
@@ -112,9 +129,9 @@ impl BlockMemory {
         }
     }
 
-    /// Chooses the unit so that the powers of the waiting frames are within the range of single precision.
-    pub(super) fn choose_unit(&mut self, front_end: &FrontEnd) {
-        let waiting = front_end.spectrograms().flat_map(Spectrogram::as_slice);
+    /// Chooses the unit so that the powers of the waiting frames of these channels are within the range of single precision.
+    pub(super) fn choose_unit(&mut self, front_end: &FrontEnd, channels: Range<usize>) {
+        let waiting = of_channels(front_end, channels).flat_map(Spectrogram::as_slice);
         let peak = waiting.fold(0.0_f32, |peak, x| peak.max(x.re.abs()).max(x.im.abs()));
         let unit = if peak > MAX_AMPLITUDE { MAX_AMPLITUDE / peak } else { 1.0 };
         if unit != self.unit {
@@ -127,12 +144,19 @@ impl BlockMemory {
         }
     }
 
-    /// The powers of a block (bins x frames), summed over channels: of finished frames before it, then of `frames` waiting ones.
-    pub(super) fn power(&mut self, front_end: &FrontEnd, frames: usize, span: Span, last: bool) -> Vec<f32> {
+    /// The powers of a block (bins x frames), summed over these channels: of finished frames before it, then of `frames` waiting ones.
+    pub(super) fn power(
+        &mut self,
+        front_end: &FrontEnd,
+        channels: Range<usize>,
+        frames: usize,
+        span: Span,
+        last: bool,
+    ) -> Vec<f32> {
         let (bins, Span { done, context }) = (front_end.stft().bins(), span);
         let mut power = self.done_power.split_off(self.done_power.len() - context * bins);
         power.resize((context + frames) * bins, 0.0);
-        for waiting in front_end.spectrograms() {
+        for waiting in of_channels(front_end, channels) {
             let values = power[context * bins..].iter_mut().zip(waiting.as_slice());
             values.for_each(|(sum, x)| *sum += (x * self.unit).norm_sqr());
         }
@@ -189,6 +213,42 @@ impl BlockMemory {
     pub(super) fn reverberation_seconds(&self) -> [Option<f64>; 6] {
         self.previous.as_ref().map_or([None; 6], |previous| previous.decays.seconds())
     }
+}
+
+/// The waiting frames of these channels.
+fn of_channels(front_end: &FrontEnd, channels: Range<usize>) -> impl Iterator<Item = &Spectrogram> {
+    front_end.spectrograms().skip(channels.start).take(channels.len())
+}
+
+/// The gains of a channel: all share one, or each has its own.
+pub(super) fn of_channel(gains: &[FrameGains], channel: usize) -> &FrameGains {
+    if gains.len() == 1 { &gains[0] } else { &gains[channel] }
+}
+
+/// The gains of all channels together, whose first waiting frames they are of: means weighted by power, if each has its own.
+pub(super) fn together<'a>(gains: &'a [FrameGains], front_end: &FrontEnd) -> Cow<'a, FrameGains> {
+    if let [shared] = gains {
+        return Cow::Borrowed(shared);
+    }
+    let mean = |values: fn(&FrameGains) -> &[f32]| -> Vec<f32> {
+        (0..values(&gains[0]).len())
+            .map(|i| {
+                let (mut sum, mut whole) = (0.0, 0.0);
+                for (gains, waiting) in gains.iter().zip(front_end.spectrograms()) {
+                    let power = bin_power(&waiting.as_slice()[i]);
+                    sum += power * f64::from(values(gains)[i]);
+                    whole += power;
+                }
+                if whole > 0.0 { (sum / whole) as f32 } else { 0.0 }
+            })
+            .collect()
+    };
+    Cow::Owned(FrameGains {
+        gain: mean(|gains| &gains.gain),
+        applied: mean(|gains| &gains.applied),
+        gain_std: mean(|gains| &gains.gain_std),
+        model_gain: mean(|gains| &gains.model_gain),
+    })
 }
 
 /// Fades from the values of the last block (bins x overlap) to those of this one (bins x frames).

@@ -1,6 +1,6 @@
 //! Bookkeeping of a stream: energies, pauses, diagnostics of the draws, levels, speech track and standard deviations.
 
-use super::memory::{BlockMemory, FrameGains};
+use super::memory::{BlockMemory, FrameGains, of_channel};
 use crate::decibels::decibels;
 use crate::denoiser::block::ChainResult;
 use crate::denoiser::front_end::FrontEnd;
@@ -157,14 +157,15 @@ impl Record {
         &mut self,
         stft: &Stft,
         spectra: &[Spectrogram],
-        gains: &FrameGains,
+        gains: &[FrameGains],
         first: bool,
         last: bool,
     ) {
         let (bins, mean_square) = (stft.bins(), MeanSquare::new(stft, spectra.len()));
-        let done = gains.gain.len() / bins;
+        let done = gains[0].gain.len() / bins;
         let mut levels = vec![FrameLevel::default(); done];
-        for frames in spectra {
+        for (channel, frames) in spectra.iter().enumerate() {
+            let gains = of_channel(gains, channel);
             let values = frames.as_slice().iter().zip(&gains.gain).zip(&gains.applied);
             for (i, ((value, &gain), &applied)) in values.enumerate() {
                 let (power, left) = (bin_power(value), bin_power(&(value * applied)));

@@ -19,7 +19,7 @@ impl Table {
         Ok(Self(sheet))
     }
 
-    /// Adds the levels of every channel, or of all that share one gain.
+    /// Adds the levels of every channel, or of all together.
     pub(super) fn add(&mut self, found: &[SpeechLevels]) -> anyhow::Result<()> {
         let mut levels = found.iter().enumerate();
         self.0.write(|table| levels.try_for_each(|(channel, levels)| add(table, channel, levels)))
@@ -31,7 +31,7 @@ impl Table {
     }
 }
 
-/// Adds the levels of a channel, counted from 0, or of all that share one gain; silence is left empty.
+/// Adds the levels of a channel, counted from 0, or of all together; silence is left empty.
 fn add(table: &mut dyn Write, channel: usize, levels: &SpeechLevels) -> io::Result<()> {
     let SpeechLevels { edges_hertz, slot_seconds, first_slot, cells } = levels;
     let bands = edges_hertz.len().saturating_sub(1).max(1);

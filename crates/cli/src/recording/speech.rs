@@ -42,7 +42,7 @@ impl SpeechFormat {
 /// Thousandths in a probability of 1: two bytes per 10 ms are 0.7 MB an hour.
 const UNIT: f32 = 1000.0;
 
-/// The speech of a recording, by channel, or of all channels that share one gain.
+/// The speech of a recording, by channel, or of all channels together.
 #[derive(Debug, Default)]
 pub struct Track {
     channels: Vec<Channel>,
