@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Stereo recordings of several kinds: stereo.py make MIXTURES OUT, stereo.py score OUT RESULT...
+
+    pip install numpy scipy soundfile soxr
+
+MIXTURES is a folder as of training/make_development.py. `make` writes OUT/noisy/*.wav: 14 s at 16 kHz of voices with noise 8 dB below.
+RESULT has what a denoiser makes of them under the same names; `score` prints SI-SDR (dB), the mean over channels with a voice, by kind:
+
+    both     two people with a microphone each talk at once, each 15 dB softer in the microphone of the other
+    turns    they talk in turn
+    one      a voice left, another noise right
+    centre   a voice in both channels, 6 dB softer right: ordinary stereo
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import soundfile
+from scipy.signal import fftconvolve
+
+from signals import active_power
+
+RATE, LENGTH, TURN = 16000, 14 * 16000, 4 * 16000
+CROSSTALK, PAN, NOISE = (10 ** (db / 20) for db in (-15, -6, -8))
+FILES = 12
+KINDS = ("both", "turns", "one", "centre")
+
+
+def elsewhere(noise, rng):
+    """A noise as another microphone of the room hears it."""
+    time = np.arange(int(0.15 * RATE)) / RATE
+    room = rng.normal(size=len(time)) * np.exp(-46 * time)
+    return fftconvolve(noise, room / np.sqrt((room**2).sum()))[: len(noise)]
+
+
+def make(mixtures, out):
+    noisy = [p for p in sorted((mixtures / "noisy").glob("*.wav")) if not p.name.startswith(("voice__", "room__"))]
+    chosen = noisy[:: max(1, len(noisy) // FILES)][:FILES]
+    clean = [soundfile.read(mixtures / "clean" / p.name)[0] for p in chosen]
+    noises = [soundfile.read(p)[0] - voice for p, voice in zip(chosen, clean)]
+    in_turn = np.arange(LENGTH) % (2 * TURN) < TURN
+
+    def voice(i):
+        return np.resize(clean[i % len(chosen)], LENGTH) / np.sqrt(active_power(clean[i % len(chosen)], RATE))
+
+    def noise(i):
+        whole = np.resize(noises[i % len(chosen)], LENGTH)
+        return NOISE * whole / np.sqrt((whole**2).mean())
+
+    for i in range(len(chosen)):
+        # Some mixtures have the same voice.
+        different = next(k for k in range(i + 5, i + 5 + len(chosen)) if not np.array_equal(voice(k), voice(i)))
+        one, other, silence = voice(i), voice(different), np.zeros(LENGTH)
+        near = noise(i + 1)
+        far = elsewhere(near, np.random.default_rng(i))
+        microphones = lambda a, b: [a + CROSSTALK * b, b + CROSSTALK * a]
+        parts = {
+            "both": (microphones(one, other), [near, far]),
+            "turns": (microphones(one * in_turn, other * ~in_turn), [near, far]),
+            "one": ([one, silence], [near, noise(i + 3)]),
+            "centre": ([one, PAN * one], [near, far]),
+        }
+        for kind, (voices, noises_of) in parts.items():
+            voices, noises_of = np.transpose(voices), np.transpose(noises_of)
+            scale = 0.05 / np.sqrt(((voices + noises_of) ** 2).mean())
+            for name, signal in (("clean", voices), ("noisy", voices + noises_of)):
+                (out / name).mkdir(parents=True, exist_ok=True)
+                soundfile.write(out / name / f"{kind}__{i:02}.wav", scale * signal, RATE, "FLOAT")
+
+
+def ratio(clean, estimate):
+    """SI-SDR, dB."""
+    clean, estimate = clean - clean.mean(), estimate - estimate.mean()
+    part = (clean @ estimate) / (clean @ clean) * clean
+    return 10 * np.log10((part @ part) / ((estimate - part) ** 2).sum())
+
+
+def score(out, results):
+    for kind in KINDS:
+        for result in [out / "noisy", *results]:
+            ratios = []
+            for path in sorted((out / "clean").glob(f"{kind}__*.wav")):
+                clean, estimate = soundfile.read(path)[0].T, soundfile.read(result / path.name)[0].T
+                ratios.append(np.mean([ratio(voice, of) for voice, of in zip(clean, estimate) if voice.any()]))
+            print(f"{kind}: {result}: {np.mean(ratios):.1f} dB, standard error {np.std(ratios, ddof=1) / np.sqrt(len(ratios)):.1f}, at least {np.min(ratios):.1f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    making = commands.add_parser("make")
+    making.add_argument("mixtures", type=Path)
+    making.add_argument("out", type=Path)
+    scoring = commands.add_parser("score")
+    scoring.add_argument("out", type=Path)
+    scoring.add_argument("results", type=Path, nargs="+")
+    a = parser.parse_args()
+    if a.command == "make":
+        make(a.mixtures, a.out)
+    else:
+        score(a.out, a.results)
+
+
+if __name__ == "__main__":
+    main()
