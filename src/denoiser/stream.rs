@@ -443,6 +443,13 @@ impl DenoiseStream {
         if surrounded {
             // Either estimate may take the voice for noise.
             sounding.raise(&mut result.gain, &alone);
+        } else if self.separator.networks.is_some()
+            && let Some(filled) = sounding.filled(&power, seeds.child(u64::MAX))
+        {
+            let request = Request { noise_profile: noise_profile.as_deref(), ..Request::default() };
+            let progress = &mut |_: f64| progress.report(1.0);
+            let filled = self.separator.separate(grid, &filled, request, seeds, progress, None)?;
+            sounding.raise_clean(&mut result.gain, &filled.gain, grid);
         }
         self.record.chain.add(&result.chain);
         sounding.place(&result.gain, &mut gains.gain);

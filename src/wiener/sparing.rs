@@ -12,11 +12,16 @@ const LOWEST_HERTZ: f64 = 75.0;
 
 /// The share of a gain that counts, 0 to 1, by the ratio that it finds in these powers (bins x frames each): 1 for silence.
 pub(crate) fn share(gain: &[f32], power: &[f32], grid: FrameGrid) -> f32 {
-    let first = (LOWEST_HERTZ / grid.bin_hertz).ceil() as usize;
-    let frames = gain.chunks_exact(grid.bins).zip(power.chunks_exact(grid.bins));
-    let snr_db = kept_db(frames.flat_map(|(gain, power)| gain.iter().zip(power).skip(first)));
+    let snr_db = kept_above_rumble_db(gain, power, grid);
     let (all, nothing) = (*FADE_DB.start(), *FADE_DB.end());
     if snr_db.is_nan() { 1.0 } else { ((nothing - snr_db) / (nothing - all)).clamp(0.0, 1.0) as f32 }
+}
+
+/// Ratio of the power above the rumble that a gain keeps to the rest, dB (bins x frames each); NaN for silence.
+pub(crate) fn kept_above_rumble_db(gain: &[f32], power: &[f32], grid: FrameGrid) -> f64 {
+    let first = (LOWEST_HERTZ / grid.bin_hertz).ceil() as usize;
+    let frames = gain.chunks_exact(grid.bins).zip(power.chunks_exact(grid.bins));
+    kept_db(frames.flat_map(|(gain, power)| gain.iter().zip(power).skip(first)))
 }
 
 /// Ratio of the power that gains keep to the rest, dB, from pairs of gain and power; NaN for silence.

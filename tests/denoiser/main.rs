@@ -4,6 +4,7 @@ mod array;
 mod channels;
 mod counting;
 mod cries;
+mod gaps;
 mod golden;
 mod impulses;
 mod levels;

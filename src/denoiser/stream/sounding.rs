@@ -1,6 +1,8 @@
 //! The frames of a block that are not digital silence.
 
 use crate::random::SeedTree;
+use crate::transform::FrameGrid;
+use crate::wiener::sparing;
 use rand::RngExt;
 
 /// Frames with a mean power below this fraction of that of their block count as digital silence.
@@ -11,6 +13,10 @@ const SHORT_FRAMES: usize = 40;
 const SURROUNDING_FRAMES: usize = 31;
 /// Power of that noise relative to the recording: -40 dB.
 const FAINT: f64 = 1e-4;
+/// Power of the noise that digital silence is filled with, relative to the other frames: -50 dB.
+const FILL: f64 = 1e-5;
+/// Where at least this ratio is kept once silence is filled, dB, there is a voice with hardly any noise.
+const CLEAN_DB: f64 = 15.0;
 
 /// Frames without digital silence, which carries no information on the noise elsewhere.
 pub(super) struct Sounding {
@@ -63,6 +69,30 @@ impl Sounding {
         within.for_each(|(noise, &x)| *noise = noise.max(x));
         self.power = power;
         self.lead = SURROUNDING_FRAMES;
+    }
+
+    /// The powers of the whole block, `block`, with its silence filled by faint white noise; `None` without silence.
+    pub(super) fn filled(&self, block: &[f32], seeds: SeedTree) -> Option<Vec<f32>> {
+        if self.power.len() == block.len() {
+            return None;
+        }
+        let sum: f64 = self.power.iter().map(|&x| f64::from(x)).sum();
+        let mean = FILL * sum / self.power.len() as f64;
+        let mut random = seeds.rng(0);
+        // Powers of noise are distributed exponentially.
+        let mut draw = || (-mean * libm::log(1.0 - random.random::<f64>())) as f32;
+        Some(block.iter().map(|&x| x.max(draw())).collect())
+    }
+
+    /// Raises `gain` (bins x frames), as many as there are powers, to `filled`, that of the whole block with its silence filled, if
+    /// that keeps nearly all: without pauses a clean voice passes for noise in places.
+    pub(super) fn raise_clean(&self, gain: &mut [f32], filled: &[f32], grid: FrameGrid) {
+        let bins = self.bins;
+        let filled: Vec<f32> =
+            self.places.iter().flat_map(|&t| filled[t * bins..(t + 1) * bins].iter().copied()).collect();
+        if sparing::kept_above_rumble_db(&filled, &self.power, grid) >= CLEAN_DB {
+            gain.iter_mut().zip(filled).for_each(|(gain, filled)| *gain = gain.max(filled));
+        }
     }
 
     /// Raises `values` (bins x frames), as many as there are powers, to those of the frames without their surroundings.
