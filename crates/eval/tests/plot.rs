@@ -110,6 +110,31 @@ fn few_channels_or_samples_are_drawn_too() {
     }
 }
 
+/// The figure of a mono recording that stays what it is.
+fn unchanged(sample_rate: u32, samples: &[f32]) -> Figure {
+    let mut plot = RecordingPlot::new(sample_rate, 1, 0.064, FrequencyScale::Linear).unwrap();
+    plot.push(&[samples.to_vec()], &[samples.to_vec()]);
+    let seconds = samples.len() as f64 / f64::from(sample_rate);
+    plot.finish(Caption { name: "a.wav".to_owned(), sample_rate, channels: 1, seconds, ..Caption::default() })
+}
+
+/// Colour of the spectrogram "Before" half a second after the start, at a fraction of its height.
+fn colour_at(figure: &Figure, height: f64) -> [u8; 3] {
+    let (width, _, pixels) = decode(&figure.png().unwrap());
+    let x = 168 + (0.5 / figure.caption.seconds * 2_020.0) as usize;
+    let y = 2 * (74 + 26 + 64 + 8) + 299 - (300.0 * height) as usize;
+    std::array::from_fn(|n| pixels[3 * (y * width + x) + n])
+}
+
+#[test]
+fn silence_is_black() {
+    for level in [0.0, 1e-12, 1e-9] {
+        let samples: Vec<f32> =
+            (0..8_000).map(|n| level * (n as f32 * std::f32::consts::FRAC_PI_4).sin()).collect();
+        assert_eq!(colour_at(&unchanged(8_000, &samples), 0.75), [0, 0, 4], "{level}");
+    }
+}
+
 /// Draws files to look at.
 #[test]
 #[ignore = "for the eye: draws examples into target/screenshots"]

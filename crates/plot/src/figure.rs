@@ -148,7 +148,8 @@ impl Figure {
             area
         };
         let loudest = self.stages[0].columns.largest().max(self.stages[1].columns.largest());
-        let high = (10.0 * (level(loudest) / 10.0).ceil()).max(-150.0);
+        // Silence is black, also where nothing is louder.
+        let high = (10.0 * (level(loudest) / 10.0).ceil()).max(level(0.0) + LEVEL_RANGE_DB);
         let peak = self.stages.iter().map(|stage| stage.envelope.peak()).fold(0.0, f32::max);
         let bar_top = HEAD + TITLE + WAVEFORM + GAP;
         let mut bar_bottom = bar_top;
