@@ -8,6 +8,9 @@ use std::collections::VecDeque;
 /// Minimum number of posterior draws for a panel of their standard deviation.
 pub const MIN_DRAWS: usize = 20;
 
+/// Largest power of a bin that is drawn, 300 dBFS: sums of many still fit. Float files of another format may hold more.
+const MAX_POWER: f64 = 1e30;
+
 /// Waveform, spectrogram and power of a signal, block by block, over all channels.
 struct Gatherer {
     analysers: Vec<Analyser>,
@@ -15,7 +18,7 @@ struct Gatherer {
     envelope: Envelope,
     columns: Columns,
     /// Power of the bin of a full-scale sine.
-    full_scale: f32,
+    full_scale: f64,
     /// Whether the first frame, whose centre is before the start, was dropped.
     is_started: bool,
     /// Samples that are analysed at a time, to limit memory.
@@ -30,7 +33,7 @@ impl Gatherer {
             frames: vec![Spectrogram::new(stft.bins(), 0); channels],
             envelope: Envelope::new(),
             columns: Columns::new(stft.bins(), scale, highest),
-            full_scale: (stft.window() as f32 / 4.0).powi(2),
+            full_scale: (stft.window() as f64 / 4.0).powi(2),
             is_started: false,
             step: 64 * stft.hop(),
         }
@@ -61,11 +64,15 @@ impl Gatherer {
     fn gather(&mut self) {
         let Some(first) = self.frames.first() else { return };
         let (bins, count) = (first.bins(), first.frames());
-        let scale = 1.0 / (self.full_scale * self.frames.len() as f32);
+        let scale = 1.0 / (self.full_scale * self.frames.len() as f64);
         for frame in 0..count {
             if std::mem::replace(&mut self.is_started, true) {
                 let power = |bin: usize| {
-                    scale * self.frames.iter().map(|frames| frames.frame(frame)[bin].norm_sqr()).sum::<f32>()
+                    let square = |frames: &Spectrogram| {
+                        let value = frames.frame(frame)[bin];
+                        f64::from(value.re).powi(2) + f64::from(value.im).powi(2)
+                    };
+                    (scale * self.frames.iter().map(square).sum::<f64>()).min(MAX_POWER) as f32
                 };
                 let powers: Vec<f32> = (0..bins).map(power).collect();
                 self.columns.push(&powers);

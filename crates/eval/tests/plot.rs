@@ -135,6 +135,18 @@ fn silence_is_black() {
     }
 }
 
+/// Squares of most such samples are beyond `f32`, and so is the transform of the last ones.
+#[test]
+fn levels_far_above_full_scale_are_drawn() {
+    for level in [1e16, 1e25, 3e38_f32] {
+        let samples: Vec<f32> =
+            (0..8_000).map(|n| level * (n as f32 * std::f32::consts::FRAC_PI_4).sin()).collect();
+        let figure = unchanged(8_000, &samples);
+        assert!(!figure.svg().unwrap().lines().any(|line| ["inf", "NaN"].contains(&line.trim())), "{level}");
+        assert!(colour_at(&figure, 0.25).iter().map(|&x| u32::from(x)).sum::<u32>() > 500, "{level}");
+    }
+}
+
 /// Draws files to look at.
 #[test]
 #[ignore = "for the eye: draws examples into target/screenshots"]
