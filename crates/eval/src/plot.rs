@@ -101,6 +101,14 @@ impl SlotPowers {
             (self.filled, self.sums) = (0, [0.0; 2]);
         }
     }
+
+    /// The means, with those of the last slot, which may be shorter: silence fills it, so that it counts less.
+    fn finish(mut self) -> Means<2> {
+        if self.filled > 0 {
+            self.means.push(self.sums.map(|sum| sum / self.samples as f64));
+        }
+        self.means
+    }
 }
 
 /// Collects the figure of a recording while it is denoised, in bounded memory.
@@ -221,7 +229,7 @@ impl RecordingPlot {
             stages: [self.before.finish(), self.after.finish(), self.removed.finish()],
             deviation: self.deviation,
             levels: self.levels,
-            powers: self.powers.means,
+            powers: self.powers.finish(),
         }
     }
 }

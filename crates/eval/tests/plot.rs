@@ -147,6 +147,17 @@ fn levels_far_above_full_scale_are_drawn() {
     }
 }
 
+/// A line in the colour of the SNR. Shorter than a slot, or one slot between silence in hours, it has one point only.
+#[test]
+fn the_snr_of_short_sections_is_drawn() {
+    for seconds in [0.01, 0.05, 0.15, 2.0] {
+        let svg = plot(8_000, seconds, FrequencyScale::Linear).svg().unwrap();
+        let lines = svg.lines().filter(|line| line.starts_with("<polyline") && line.contains("#C2570C"));
+        let points: Vec<_> = lines.map(|line| line.matches(',').count()).collect();
+        assert!(points.len() == 1 && points[0] >= 2, "{seconds}: {points:?}");
+    }
+}
+
 /// Draws files to look at.
 #[test]
 #[ignore = "for the eye: draws examples into target/screenshots"]

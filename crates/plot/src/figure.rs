@@ -321,7 +321,7 @@ impl Figure {
         self.grid(canvas, area, &axis)?;
         let slot = |slots: f64| self.x(area, slots * SLOT_SECONDS).min(area.right());
         let columns: Vec<_> = self.levels.columns().collect();
-        let reach = columns.get(1).map_or(0.5, |(second, _)| 0.5 * (second - columns[0].0));
+        let reach = reach(&columns);
         // Silence leaves a gap.
         for run in columns.split(|(_, [_, level, _])| *level <= 0.0).filter(|run| !run.is_empty()) {
             let band: Vec<_> = run
@@ -342,18 +342,25 @@ impl Figure {
         let axis = Axis { low: -20.0, high: 40.0, step: 20.0 };
         self.grid(canvas, area, &axis)?;
         let columns = self.powers.smoothed(SNR_SLOTS);
-        let place = |(slots, [result, removed]): &(f64, [f64; 2])| {
+        let reach = reach(&columns);
+        let x = |slots: f64| self.x(area, slots * SLOT_SECONDS).min(area.right());
+        let y = |[result, removed]: [f64; 2]| {
             let decibels = 10.0 * (result / removed.max(1e-30)).max(1e-30).log10();
-            (
-                self.x(area, slots * SLOT_SECONDS).min(area.right()),
-                area.y(axis.fraction(decibels).clamp(0.0, 1.0)),
-            )
+            area.y(axis.fraction(decibels).clamp(0.0, 1.0))
         };
         let silent = |(_, [result, removed]): &(f64, [f64; 2])| result + removed <= 0.0;
-        for run in columns.split(silent).filter(|run| run.len() > 1) {
-            let line: Vec<_> = run.iter().map(place).collect();
+        for run in columns.split(silent).filter(|run| !run.is_empty()) {
+            let mut line: Vec<_> = run.iter().map(|(at, powers)| (x(*at), y(*powers))).collect();
+            if let [only] = line[..] {
+                line = vec![(x(run[0].0 - reach), only.1), (x(run[0].0 + reach), only.1)];
+            }
             canvas.line(&line, opaque(PALETTE[1]), 1.5)?;
         }
         self.frame(canvas, area, "dB")
     }
+}
+
+/// Half the width of a column, in slots.
+fn reach<T>(columns: &[(f64, T)]) -> f64 {
+    columns.get(1).map_or(0.5, |(second, _)| 0.5 * (second - columns[0].0))
 }
