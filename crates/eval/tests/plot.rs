@@ -65,6 +65,13 @@ fn decode(png: &[u8]) -> (usize, usize, Vec<u8>) {
 fn figures_say_what_they_show_and_in_which_unit() {
     let figure = plot(16_000, 2.0, FrequencyScale::Linear);
     assert_eq!(figure.summary(), "0:02.0, 16 kHz, mono; estimated SNR \u{2212}3.2 dB before, 40.0 dB after");
+    for (seconds, length) in
+        [(0.05, "0:00.05"), (0.999, "0:01.00"), (599.0, "9:59.0"), (600.0, "10:00"), (3_600.0, "1:00:00")]
+    {
+        let caption = Caption { seconds, ..figure.caption.clone() };
+        let summary = Figure { caption, ..figure.clone() }.summary();
+        assert!(summary.starts_with(&format!("{length}, 16 kHz")), "{summary}");
+    }
     let svg = figure.svg().unwrap();
     for part in ["<title>tone &amp; noise &lt;1&gt;.wav</title>", "<desc>0:02.0, 16 kHz", "@font-face"] {
         assert!(svg.contains(part), "{part}");

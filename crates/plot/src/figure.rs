@@ -107,7 +107,12 @@ impl Figure {
             2 => "stereo".to_owned(),
             count => format!("{count} channels"),
         };
-        let length = time_label(*seconds, if *seconds < 600.0 { 0.1 } else { 1.0 }, *seconds >= 3_600.0);
+        let step = match *seconds {
+            ..1.0 => 0.01,
+            ..600.0 => 0.1,
+            _ => 1.0,
+        };
+        let length = time_label(*seconds, step, *seconds >= 3_600.0);
         let mut line = format!("{length}, {kilohertz} kHz, {channels}");
         let number = |value: f64| format!("{value:.1} dB").replace('-', "\u{2212}");
         if let Some(before) = snr_before_db {
