@@ -165,6 +165,19 @@ fn the_snr_of_short_sections_is_drawn() {
     }
 }
 
+/// A browser has other fonts, too; a bitmap does not.
+#[test]
+fn names_in_other_scripts_are_no_blanks() {
+    let named = |name: &str| {
+        let figure = unchanged(8_000, &[0.0; 800]);
+        Figure { caption: Caption { name: name.to_owned(), ..figure.caption.clone() }, ..figure }
+    };
+    let name = "\u{65e5}\u{672c}.wav";
+    assert!(named(name).svg().unwrap().lines().any(|line| line.trim() == name));
+    let [png, expected] = [name, "??.wav"].map(|name| named(name).png().unwrap());
+    assert!(png == expected);
+}
+
 /// Draws files to look at.
 #[test]
 #[ignore = "for the eye: draws examples into target/screenshots"]

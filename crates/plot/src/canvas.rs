@@ -11,11 +11,35 @@ use plotters::style::{
 };
 use std::error::Error;
 use std::fmt::Write;
+use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
 /// DejaVu Sans, reduced to Latin, Greek and Cyrillic; see `font/LICENSE`.
-const FONT: &[u8] = include_bytes!("font/DejaVuSans-subset.ttf");
+pub(super) const FONT: &[u8] = include_bytes!("font/DejaVuSans-subset.ttf");
 const FAMILY: &str = "DejaVu Sans";
+/// Characters that the font has.
+pub(super) const CHARACTERS: [RangeInclusive<char>; 18] = [
+    ' '..='~',
+    '\u{a0}'..='\u{17f}',
+    '\u{386}'..='\u{38a}',
+    '\u{38c}'..='\u{38c}',
+    '\u{38e}'..='\u{3a1}',
+    '\u{3a3}'..='\u{3ce}',
+    '\u{400}'..='\u{45f}',
+    '\u{490}'..='\u{491}',
+    '\u{2010}'..='\u{2015}',
+    '\u{2018}'..='\u{201e}',
+    '\u{2020}'..='\u{2022}',
+    '\u{2026}'..='\u{2026}',
+    '\u{2032}'..='\u{2033}',
+    '\u{20ac}'..='\u{20ac}',
+    '\u{2192}'..='\u{2192}',
+    '\u{2212}'..='\u{2212}',
+    '\u{221e}'..='\u{221e}',
+    '\u{2264}'..='\u{2265}',
+];
+/// Accents that follow their letter, as in names from macOS.
+const ACCENTS: RangeInclusive<char> = '\u{300}'..='\u{36f}';
 /// Ascent plus descent of the font, relative to its size.
 const FONT_HEIGHT: f64 = 1.164;
 /// Pixels per unit of the coordinates.
@@ -194,7 +218,8 @@ impl<B: DrawingBackend> Canvas<B> {
 
     /// Text that fits a width; the middle is elided if necessary.
     pub fn fitted(&self, text: &str, size: f64, width: f64) -> Result<String, PlotError> {
-        let letters: Vec<char> = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let letters = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+        let letters: Vec<char> = if self.is_bitmap { in_font(letters).collect() } else { letters.collect() };
         let mut shown: String = letters.iter().collect();
         let mut kept = letters.len();
         while kept > 2 && self.width(&shown, size)? > width {
@@ -214,6 +239,12 @@ impl<B: DrawingBackend> Canvas<B> {
     pub fn overlay(&mut self, svg: &str) {
         self.overlay += svg;
     }
+}
+
+/// The characters of a text for a bitmap, which has no other font: missing ones become question marks, not blanks.
+pub(super) fn in_font(text: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
+    let has = |c: char| CHARACTERS.iter().any(|range| range.contains(&c));
+    text.filter(|c| !ACCENTS.contains(c)).map(move |c| if has(c) { c } else { '?' })
 }
 
 /// A length in pixels.

@@ -1,6 +1,7 @@
 //! Tests of pictures and charts.
 
 use super::axis::{time_label, time_ticks};
+use super::canvas::{CHARACTERS, FONT, in_font};
 use super::columns::ROWS;
 use super::tracks::{Envelope, Means};
 use super::*;
@@ -111,4 +112,28 @@ fn envelopes_and_means_stay_small_and_true() {
     assert_eq!(columns.len(), 2_500);
     assert_eq!(columns[1], (6.0, [5.5, 1.0]));
     assert_eq!(means.smoothed(12)[1].1, [(1.5 + 5.5 + 9.5) / 3.0, 1.0]);
+}
+
+#[test]
+fn characters_that_the_font_lacks_are_question_marks_in_a_bitmap() {
+    for (name, shown) in [
+        ("Interview, \u{dc}bung 1.wav", "Interview, \u{dc}bung 1.wav"),
+        ("\u{65e5}\u{672c}\u{8a9e}.wav", "???.wav"),
+        ("Re\u{301}union.wav", "Reunion.wav"),
+    ] {
+        assert_eq!(in_font(name.chars()).collect::<String>(), shown);
+    }
+    // The font's own table of segments, which ends with that of 0xffff.
+    let number = |at: usize| u16::from_be_bytes([FONT[at], FONT[at + 1]]);
+    let offset = |at: usize| usize::from(number(at)) << 16 | usize::from(number(at + 2));
+    let record =
+        (0..usize::from(number(4))).map(|n| 12 + 16 * n).find(|&at| &FONT[at..at + 4] == b"cmap").unwrap();
+    let table = offset(record + 8);
+    let table = table + offset(table + 8);
+    assert_eq!(number(table), 4, "format of the table");
+    let length = usize::from(number(table + 6));
+    let found: Vec<_> = (0..length / 2 - 1)
+        .map(|n| u32::from(number(table + 16 + length + 2 * n))..=u32::from(number(table + 14 + 2 * n)))
+        .collect();
+    assert_eq!(found, CHARACTERS.map(|range| u32::from(*range.start())..=u32::from(*range.end())));
 }
