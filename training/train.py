@@ -249,27 +249,50 @@ def learn(rank, a):
         run.save(a.checkpoint, spent())
 
 
+def whole(text):
+    """A count of an option, 1 or more."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text}: expected 1 or more")
+    return value
+
+
+def positive(text):
+    """A number of an option: finite, above 0."""
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text}: expected a number above 0")
+    return value
+
+
+def finite(text):
+    value = float(text)
+    if not np.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text}: expected a number")
+    return value
+
+
 def arguments(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("prepared", help="folder that prepare.py has made")
     parser.add_argument("checkpoint")
     end = parser.add_mutually_exclusive_group(required=True)
     end.add_argument("--until", type=datetime.time.fromisoformat, metavar="HH:MM", help="UTC; tomorrow, if that time has passed today")
-    end.add_argument("--minutes", type=float)
+    end.add_argument("--minutes", type=positive)
     parser.add_argument("--new-schedule", action="store_true", help="begin the schedule of the step size anew, from the weights and the optimiser's state of CHECKPOINT")
-    parser.add_argument("--steps", type=int, help="end after so many more steps, at half the step size all through")
+    parser.add_argument("--steps", type=whole, help="end after so many more steps, at half the step size all through")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--bf16", action="store_true", help="convolutions in bf16, where the device is fast at it")
     parser.add_argument("--live", action="store_true", help="the causal network")
-    parser.add_argument("--processes", type=int, default=1, help="on processors: one a core")
-    parser.add_argument("--batch", type=int, default=3, help="mixtures a step and process; 64 on an accelerator")
-    parser.add_argument("--ahead", type=int, default=1, help="batches mixed at once; 6 on an accelerator")
-    parser.add_argument("--seconds", type=float, default=5.0, help="of a mixture")
-    parser.add_argument("--rate", type=float, default=2e-3, help="step size at its highest")
-    parser.add_argument("--snr", type=float, default=0.02, help="what a decibel of SNR counts")
-    parser.add_argument("--estoi", type=float, default=1.0, help="what ESTOI counts")
-    parser.add_argument("--pesq", type=float, default=0.0, help="what a point of PESQ counts")
-    parser.add_argument("--overall", type=float, default=0.0, help="what a point of DNSMOS' overall quality counts")
+    parser.add_argument("--processes", type=whole, default=1, help="on processors: one a core")
+    parser.add_argument("--batch", type=whole, default=3, help="mixtures a step and process; 64 on an accelerator")
+    parser.add_argument("--ahead", type=whole, default=1, help="batches mixed at once; 6 on an accelerator")
+    parser.add_argument("--seconds", type=positive, default=5.0, help="of a mixture")
+    parser.add_argument("--rate", type=positive, default=2e-3, help="step size at its highest")
+    parser.add_argument("--snr", type=finite, default=0.02, help="what a decibel of SNR counts")
+    parser.add_argument("--estoi", type=finite, default=1.0, help="what ESTOI counts")
+    parser.add_argument("--pesq", type=finite, default=0.0, help="what a point of PESQ counts")
+    parser.add_argument("--overall", type=finite, default=0.0, help="what a point of DNSMOS' overall quality counts")
     parser.add_argument("--dnsmos", metavar="FILE", help="its network, sig_bak_ovr.onnx of the package speechmos")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--port", type=int, default=29517)

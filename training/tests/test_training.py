@@ -145,6 +145,18 @@ def test_a_run_ends_at_the_next_time_of_day_that_is_given(prepared, tmp_path, mo
     assert steps == list(range(12))
 
 
+@pytest.mark.parametrize(
+    "option", ["--minutes -1", "--minutes 0", "--minutes nan", "--minutes inf", "--steps 0", "--processes 0", "--batch 0", "--ahead 0", "--seconds 0", "--rate nan", "--snr nan"]
+)
+def test_numbers_that_no_run_can_have_are_refused(option, capsys):
+    """A run of -1 minutes had no end, one of no process did nothing, and steps of NaN spoil the checkpoint."""
+    end = [] if option.startswith("--minutes") else ["--minutes", "1"]
+    with pytest.raises(SystemExit) as refused:
+        arguments(["prepared", "checkpoint.pt", *end, *option.split()])
+    name, value = option.split()
+    assert refused.value.code == 2 and f"argument {name}: {value}: expected" in capsys.readouterr().err
+
+
 def test_steps_on_the_same_batch_lower_the_loss(prepared):
     torch.manual_seed(0)
     run, batch = Run(2e-3), Mixer(prepared, 2, 1.5).batch(4)
