@@ -151,7 +151,7 @@ def dump(denoise, mixtures, out, jobs):
     voice = {row["file"]: row["voice"] for row in csv.DictReader(open(listed))} if listed.exists() else {}
 
     def of(path):
-        if (out / path.stem).with_suffix(".npz").exists():
+        if (out / f"{path.stem}.npz").exists():
             return
         with tempfile.TemporaryDirectory() as folder:
             command = [denoise, str(path), f"{folder}/out.wav", "--threads", "1", "--log", "trace"]
@@ -169,7 +169,11 @@ def dump(denoise, mixtures, out, jobs):
         if len(values["model"]) != frames:
             print(path.name, "is left out:", len(values["model"]), "of", int(frames), "frames")
             return
-        np.savez(out / path.stem, noisy=noisy, clean=clean, rate=rate, voice=voice.get(path.name, ""), **values)
+        # Renamed once it is whole: an interrupted one is made again.
+        part = out / f"{path.stem}.part"
+        with open(part, "wb") as f:
+            np.savez(f, noisy=noisy, clean=clean, rate=rate, voice=voice.get(path.name, ""), **values)
+        part.replace(out / f"{path.stem}.npz")
 
     with ThreadPoolExecutor(jobs) as pool:
         # Of all kinds in turn, so that a part of them is valid, too.

@@ -1,9 +1,11 @@
 """Weights of the pool: a few steps on made dumps, and the file that the program reads."""
 
 import json
+import types
 
 import numpy as np
 import pytest
+import soundfile as sf
 import torch
 from safetensors.numpy import load_file, safe_open
 
@@ -61,3 +63,31 @@ def test_the_file_has_the_network_of_the_program(dumps, tmp_path):
         assert json.loads(f.metadata()["header"])["inputs"] == pool.INPUTS
     rows = reference.read_text().splitlines()[1:]
     assert sum(row.startswith("outputs") for row in rows) == len(examples) and len(rows) == len(examples) + 4
+
+
+def test_a_dump_that_was_interrupted_is_made_again(tmp_path, monkeypatch):
+    """What was written by half must not count as done: `learn` cannot read it."""
+    count = 8
+    for side in ("clean", "noisy"):
+        (tmp_path / side).mkdir()
+        sf.write(tmp_path / side / "cry__0.wav", np.zeros(HOP * (count - 3)), RATE)
+    numbers = lambda n: ",".join(["1"] * n)
+    block = f"bins={BINS} bands={BANDS} model=[{numbers(count * BINS)}] network=[{numbers(count * BANDS)}] levels=[{numbers(count * BANDS)}]"
+    monkeypatch.setattr(pool.subprocess, "run", lambda *_, **__: types.SimpleNamespace(stderr=block))
+    write = np.savez
+
+    def interrupted(file, **values):
+        write(file, **values)
+        found = tmp_path / "dumps" / "cry__0.npz"
+        if found.exists():
+            found.write_bytes(found.read_bytes()[:100])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pool.np, "savez", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pool.dump("denoise", tmp_path, tmp_path / "dumps", 1)
+    monkeypatch.setattr(pool.np, "savez", write)
+    pool.dump("denoise", tmp_path, tmp_path / "dumps", 1)
+    assert [path.name for path in (tmp_path / "dumps").iterdir()] == ["cry__0.npz"]
+    with np.load(tmp_path / "dumps" / "cry__0.npz") as found:
+        assert found["model"].shape == (count, BINS)
