@@ -74,6 +74,30 @@ fn the_voice_of_the_demo_passes_in_parts_and_at_every_delay() {
     }
 }
 
+/// Its creaky passages have as many pulses as a recording with clicks, close together.
+#[test]
+fn a_creaky_voice_beside_silence_passes() {
+    let clean = read(format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let (samples, rate) = (&clean.channels()[0], clean.sample_rate());
+    for speed in [0.6, 0.7, 1.25] {
+        let at_speed: Vec<f32> = (0..)
+            .map(|n| f64::from(n) * speed)
+            .take_while(|&at| at + 1.0 < samples.len() as f64)
+            .map(|at| {
+                let (before, part) = (at as usize, at.fract() as f32);
+                samples[before] + part * (samples[before + 1] - samples[before])
+            })
+            .collect();
+        let part = |start: f64, end: f64| {
+            let [start, end] = [start, end].map(|seconds| (seconds * f64::from(rate) / speed) as usize);
+            &at_speed[start..end.min(at_speed.len())]
+        };
+        let silence = vec![0.0; rate as usize];
+        let x = [part(0.8, 7.0), &silence, part(4.0, 6.0)].concat();
+        assert_eq!(repair(&x, rate).1, Impulses::None, "at {speed} times the speed");
+    }
+}
+
 /// Most of its pulses stay even next to clicks.
 #[test]
 fn the_voice_of_the_demo_stays_between_clicks() {
