@@ -1,14 +1,14 @@
 //! From samples to frames: repair and short-time Fourier transform, for streams and noise profiles.
 
 use super::DenoiseError;
-use crate::repair::{ImpulseRepair, Impulses, Offset, Outliers};
+use crate::repair::{Hum, ImpulseRepair, Impulses, Offset, Outliers};
 use crate::signal::{InvalidSignal, check_recording};
 use crate::transform::{Analyser, Spectrogram, Stft};
 
 /// Frames per block; impulses are detected block by block.
 pub(super) const BLOCK_FRAMES: usize = 512;
 
-/// Collects samples into blocks at fixed positions of the recording, removes constant offset and impulses, and transforms
+/// Collects samples into blocks at fixed positions of the recording, removes constant offset, hum and impulses, and transforms
 /// them to frames. The frames do not depend on how the samples are divided into pushes.
 #[derive(Clone)]
 pub(super) struct FrontEnd {
@@ -49,6 +49,7 @@ struct InputChannel {
     taken: usize,
     outliers: Outliers,
     offset: Offset,
+    hum: Option<Hum>,
     impulses: ImpulseRepair,
     analyser: Analyser,
     /// Complete frames.
@@ -64,6 +65,7 @@ impl FrontEnd {
             taken: 0,
             outliers: Outliers::default(),
             offset: Offset::default(),
+            hum: Hum::new(sample_rate),
             impulses: ImpulseRepair::default(),
             analyser: stft.analyser(),
             frames: Spectrogram::new(stft.bins(), 0),
@@ -154,6 +156,10 @@ impl FrontEnd {
             self.clicks += outliers;
             let mut centred = bounded.into_owned();
             channel.offset.remove(&mut centred, self.stft.sample_rate());
+            let tones = channel.hum.as_mut().map_or(0, |hum| hum.remove(&mut centred));
+            if tones > 0 {
+                tracing::info!(tones, "removed hum");
+            }
             let (repaired, found) = channel.impulses.repair(&centred, self.stft.sample_rate());
             match found {
                 Impulses::None => {}

@@ -1,4 +1,4 @@
-//! Repair in the time domain, before the transform: clicks, heavy-tailed noise, outliers, offset; detection of clipping.
+//! Repair in the time domain, before the transform: clicks, heavy-tailed noise, outliers, offset, hum; detection of clipping.
 //!
 //! A click of a few milliseconds, or one sample of heavy-tailed noise, fills every bin of its frames, which a spectral model
 //! cannot represent. [`repair`] detects and removes such impulses, and leaves recordings without them unchanged.
@@ -7,12 +7,14 @@ mod autoregression;
 mod clicks;
 mod clipping;
 mod heavy_tails;
+mod hum;
 mod live_clicks;
 mod offset;
 mod outliers;
 mod score;
 
 pub use clipping::Clipping;
+pub(crate) use hum::Hum;
 pub(crate) use live_clicks::LiveClicks;
 pub(crate) use offset::{LiveOffset, Offset};
 pub(crate) use outliers::Outliers;

@@ -53,7 +53,7 @@ impl Offset {
 }
 
 /// The samples that are not digital silence.
-fn sounding(samples: &[f32], sample_rate: u32) -> Vec<Range<usize>> {
+pub(super) fn sounding(samples: &[f32], sample_rate: u32) -> Vec<Range<usize>> {
     let shortest = ((SILENCE_SECONDS * f64::from(sample_rate)) as usize).max(1);
     let mut sounding = Vec::new();
     let (mut start, mut end) = (0, 0);

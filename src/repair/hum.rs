@@ -1,0 +1,286 @@
+//! Removal of hum: steady tones such as the harmonics of the mains.
+//!
+//! A tone of constant frequency is found to a fraction of a hertz from its phase, so that it can be subtracted and the voice around
+//! it stays. A gain can only attenuate the voice with it.
+
+use super::{offset::sounding, quantile};
+use crate::transform::{Spectrogram, Stft};
+use num_complex::Complex;
+use std::f64::consts::{PI, TAU};
+use std::ops::Range;
+
+/// Window of the transform, s: it tells the harmonics of the mains from each other.
+const WINDOW_SECONDS: f64 = 0.128;
+/// Highest frequency of a tone, Hz.
+const MAX_HERTZ: f64 = 4_000.0;
+/// Samples before a block that are looked at as well, s.
+const CONTEXT_SECONDS: f64 = 4.0;
+/// Minimum number of frames.
+const MIN_FRAMES: usize = 24;
+/// The quantile of the levels of a bin that is not above that of a tone: the voice has pauses there.
+const QUIET: f64 = 0.3;
+/// A frame is quiet up to this multiple of that quantile.
+const NEAR: f64 = 2.0;
+/// Minimum number of pairs of quiet frames.
+const MIN_PAIRS: usize = 8;
+/// Minimum modulus of the mean phase factor between quiet frames.
+const COHERENCE: f64 = 0.8;
+/// Standard deviation of the weights over time by which the amplitude is averaged, s.
+const AVERAGE_SECONDS: f64 = 0.4;
+/// Iterations of the robust mean.
+const ITERATIONS: usize = 6;
+/// Maximum distance from its mean, relative to the median amplitude, in the quiet frames of a tone: it is 12 dB above all else there.
+const MAX_DISTANCE: f64 = 0.25;
+/// Fade from the tones of a block to those of the next, s.
+const FADE_SECONDS: f64 = 0.064;
+
+/// Removal of the hum of a channel, block by block.
+#[derive(Debug, Clone)]
+pub(crate) struct Hum {
+    stft: Stft,
+    /// The last samples before the next block, at most [`CONTEXT_SECONDS`], with their hum.
+    before: Vec<f32>,
+    /// The tones of the last block, as they go on.
+    last: Vec<Phasor>,
+}
+
+/// A tone of constant amplitude.
+#[derive(Debug, Clone, Copy)]
+struct Phasor {
+    /// The tone at the first sample, whose real part is heard.
+    start: Complex<f64>,
+    /// Angle from sample to sample, rad.
+    step: f64,
+}
+
+impl Phasor {
+    fn at(&self, sample: usize) -> f64 {
+        (self.start * unit(self.step * sample as f64)).re
+    }
+}
+
+/// A tone whose amplitude and phase vary slowly.
+struct Tone {
+    /// Angle from sample to sample, rad.
+    step: f64,
+    /// Amplitude and phase relative to the step, by frame.
+    amplitudes: Vec<Complex<f64>>,
+}
+
+impl Hum {
+    /// For a sample rate in Hz at which the transform exists.
+    pub(crate) fn new(sample_rate: u32) -> Option<Self> {
+        let stft = Stft::new(sample_rate, WINDOW_SECONDS).ok()?;
+        Some(Self { stft, before: Vec::new(), last: Vec::new() })
+    }
+
+    /// Removes the hum from the next block and returns the number of its tones. Blocks without hum, and digital silence, stay unchanged.
+    pub(crate) fn remove(&mut self, samples: &mut [f32]) -> usize {
+        let rate = f64::from(self.stft.sample_rate());
+        let known = self.before.len();
+        let mut joined = std::mem::take(&mut self.before);
+        joined.extend_from_slice(samples);
+        let frames = Frames::new(&self.stft, &joined);
+        let tones = frames.tones();
+        let last = std::mem::take(&mut self.last);
+        if !tones.is_empty() || !last.is_empty() {
+            let mut hum = vec![0.0; samples.len()];
+            for tone in &tones {
+                frames.add(tone, known, &mut hum);
+                self.last.push(frames.end(tone, joined.len()));
+            }
+            let fade = if known == 0 { 0 } else { (FADE_SECONDS * rate) as usize };
+            for (n, hum) in hum.iter_mut().enumerate().take(fade) {
+                let before: f64 = last.iter().map(|tone| tone.at(n)).sum();
+                *hum = before + (*hum - before) * (n as f64 / fade as f64);
+            }
+            for n in sounding(samples, self.stft.sample_rate()).into_iter().flatten() {
+                samples[n] -= hum[n] as f32;
+            }
+        }
+        joined.drain(..joined.len().saturating_sub((CONTEXT_SECONDS * rate) as usize));
+        self.before = joined;
+        tones.len()
+    }
+}
+
+/// The frames of some samples that hold no digital silence.
+struct Frames<'a> {
+    stft: &'a Stft,
+    spectrogram: Spectrogram,
+    /// Those that are wholly inside the samples.
+    whole: Range<usize>,
+    /// Which of these hold no digital silence.
+    is_used: Vec<bool>,
+}
+
+impl<'a> Frames<'a> {
+    fn new(stft: &'a Stft, samples: &[f32]) -> Self {
+        let (hop, window) = (stft.hop(), stft.window());
+        let first = window.div_ceil(hop) - 1;
+        let whole = first..(samples.len() / hop).max(first);
+        let sounding = sounding(samples, stft.sample_rate());
+        let is_used = |frame: usize| {
+            let (start, end) = ((frame + 1) * hop - window, (frame + 1) * hop);
+            sounding.iter().any(|part| part.start <= start && end <= part.end)
+        };
+        let is_used = whole.clone().map(is_used).collect();
+        Self { stft, spectrogram: stft.analyse(samples), whole, is_used }
+    }
+
+    /// The sample at the centre of a whole frame.
+    fn centre(&self, frame: usize) -> f64 {
+        let end = (self.whole.start + frame + 1) * self.stft.hop();
+        end as f64 - 0.5 * self.stft.window() as f64
+    }
+
+    /// All steady tones.
+    fn tones(&self) -> Vec<Tone> {
+        if self.is_used.iter().filter(|is_used| **is_used).count() < MIN_FRAMES {
+            return Vec::new();
+        }
+        let bins = ((MAX_HERTZ / self.stft.bin_spacing()) as usize + 1).min(self.stft.bins());
+        let quiet: Vec<f64> = (0..bins).map(|bin| self.quiet_level(bin)).collect();
+        (2..bins.saturating_sub(1))
+            .filter(|&bin| quiet[bin] > 0.0 && quiet[bin] >= quiet[bin - 1] && quiet[bin] > quiet[bin + 1])
+            .filter_map(|bin| self.tone(bin, quiet[bin]))
+            .collect()
+    }
+
+    /// The values of a bin in all whole frames.
+    fn values(&self, bin: usize) -> impl Iterator<Item = Complex<f64>> {
+        let frames = self.spectrogram.as_slice().chunks_exact(self.stft.bins());
+        let frames = frames.skip(self.whole.start).take(self.whole.len());
+        frames.map(move |frame| Complex::new(f64::from(frame[bin].re), f64::from(frame[bin].im)))
+    }
+
+    fn quiet_level(&self, bin: usize) -> f64 {
+        let values = self.values(bin).zip(&self.is_used);
+        let levels: Vec<f64> = values.filter(|(_, is_used)| **is_used).map(|(x, _)| modulus(x)).collect();
+        quantile(&levels, QUIET).unwrap_or(0.0)
+    }
+
+    /// The tone at a bin with this quiet level, if there is one.
+    fn tone(&self, bin: usize, quiet: f64) -> Option<Tone> {
+        let values: Vec<Complex<f64>> = self.values(bin).collect();
+        let is_quiet = |frame: usize| self.is_used[frame] && modulus(values[frame]) < NEAR * quiet;
+        let pairs: Vec<Complex<f64>> = (1..values.len())
+            .filter(|&frame| is_quiet(frame - 1) && is_quiet(frame))
+            .map(|frame| values[frame] * values[frame - 1].conj())
+            .map(|x| x / modulus(x).max(f64::MIN_POSITIVE))
+            .collect();
+        let mean = pairs.iter().sum::<Complex<f64>>() / pairs.len().max(1) as f64;
+        if pairs.len() < MIN_PAIRS || modulus(mean) < COHERENCE {
+            return None;
+        }
+        let (hop, window) = (self.stft.hop() as f64, self.stft.window() as f64);
+        let step_of_bin = TAU * bin as f64 / window;
+        let turned = mean * unit(-step_of_bin * hop);
+        let step = step_of_bin + libm::atan2(turned.im, turned.re) / hop;
+        // The phase of the tone at the centre of the frame, and what the window leaves of a tone beside the centre of the bin.
+        let sign = if bin % 2 == 0 { 2.0 } else { -2.0 };
+        let scale = sign / response(step - step_of_bin, self.stft.window());
+        let turned: Vec<Complex<f64>> = values
+            .iter()
+            .enumerate()
+            .map(|(frame, x)| x * scale * unit(-step * self.centre(frame)))
+            .collect();
+        let amplitudes = self.robust_mean(&turned, scale.abs() * quiet)?;
+        Some(Tone { step, amplitudes })
+    }
+
+    /// Local means of values, in which those far from it count little: these hold voice. `None` if too few values are near.
+    fn robust_mean(&self, values: &[Complex<f64>], quiet: f64) -> Option<Vec<Complex<f64>>> {
+        let weight = |frame: usize, distance: f64, scale: f64| {
+            if self.is_used[frame] { 1.0 / (distance * distance + scale * scale) } else { 0.0 }
+        };
+        let mut weights: Vec<f64> = values
+            .iter()
+            .enumerate()
+            .map(|(frame, x)| weight(frame, modulus(*x) - quiet, 0.2 * quiet))
+            .collect();
+        let kernel = self.kernel();
+        let mut means = Vec::new();
+        let mut nearest = 0.0;
+        for _ in 0..ITERATIONS {
+            means = averaged(values, &weights, &kernel);
+            let distances: Vec<f64> = values.iter().zip(&means).map(|(x, mean)| modulus(x - mean)).collect();
+            let used: Vec<f64> =
+                distances.iter().zip(&self.is_used).filter(|(_, used)| **used).map(|(x, _)| *x).collect();
+            nearest = quantile(&used, QUIET)?;
+            let scale = nearest.max(1e-6 * quiet);
+            for (frame, (weight_of, distance)) in weights.iter_mut().zip(&distances).enumerate() {
+                *weight_of = weight(frame, *distance, scale);
+            }
+        }
+        let amplitudes: Vec<f64> = means.iter().map(|x| modulus(*x)).collect();
+        (nearest <= MAX_DISTANCE * quantile(&amplitudes, 0.5)?).then_some(means)
+    }
+
+    /// Weights over time, from 0 frames on.
+    fn kernel(&self) -> Vec<f64> {
+        let deviation = AVERAGE_SECONDS * f64::from(self.stft.sample_rate()) / self.stft.hop() as f64;
+        (0..=(3.0 * deviation) as usize)
+            .map(|lag| libm::exp(-0.5 * (lag as f64 / deviation).powi(2)))
+            .collect()
+    }
+
+    /// Adds a tone to the samples from `start` on.
+    fn add(&self, tone: &Tone, start: usize, sum: &mut [f64]) {
+        let hop = self.stft.hop();
+        let turn = unit(tone.step);
+        for (piece, sum) in sum.chunks_mut(hop).enumerate() {
+            let first = start + piece * hop;
+            let mut phase = unit(tone.step * first as f64);
+            for (n, sum) in sum.iter_mut().enumerate() {
+                *sum += (self.amplitude(tone, (first + n) as f64) * phase).re;
+                phase *= turn;
+            }
+        }
+    }
+
+    /// The amplitude at a sample, linear between the centres of the frames.
+    fn amplitude(&self, tone: &Tone, sample: f64) -> Complex<f64> {
+        let last = tone.amplitudes.len() - 1;
+        let at = ((sample - self.centre(0)) / self.stft.hop() as f64).clamp(0.0, last as f64);
+        let before = at as usize;
+        let [a, b] = [before, (before + 1).min(last)].map(|frame| tone.amplitudes[frame]);
+        a + (b - a) * (at - before as f64)
+    }
+
+    /// A tone from a sample on, as it goes on behind the last frame.
+    fn end(&self, tone: &Tone, sample: usize) -> Phasor {
+        let start = self.amplitude(tone, sample as f64) * unit(tone.step * sample as f64);
+        Phasor { start, step: tone.step }
+    }
+}
+
+/// Weighted means of values around each, with weights over time from `kernel`.
+fn averaged(values: &[Complex<f64>], weights: &[f64], kernel: &[f64]) -> Vec<Complex<f64>> {
+    let reach = kernel.len() - 1;
+    let mean = |at: usize| {
+        let (mut sum, mut total) = (Complex::default(), f64::MIN_POSITIVE);
+        for n in at.saturating_sub(reach)..(at + reach + 1).min(values.len()) {
+            let weight = kernel[at.abs_diff(n)] * weights[n];
+            sum += values[n] * weight;
+            total += weight;
+        }
+        sum / total
+    };
+    (0..values.len()).map(mean).collect()
+}
+
+/// What a periodic Hann window of `window` samples makes of a tone that turns by `step` rad per sample relative to the bin.
+fn response(step: f64, window: usize) -> f64 {
+    let half = 0.5 * window as f64;
+    let weight = |n: usize| 0.5 - 0.5 * libm::cos(PI * n as f64 / half);
+    (0..window).map(|n| weight(n) * libm::cos(step * (n as f64 - half))).sum()
+}
+
+fn unit(angle: f64) -> Complex<f64> {
+    Complex::new(libm::cos(angle), libm::sin(angle))
+}
+
+fn modulus(x: Complex<f64>) -> f64 {
+    libm::sqrt(x.norm_sqr())
+}
