@@ -148,16 +148,17 @@ impl ClockMeter {
     /// Looks for the shift in the next section of both.
     fn search(&mut self, ended: bool) -> bool {
         let (start, length) = (self.next, self.samples(SEARCH_SECONDS));
-        let there = self.reference.end().min(self.take.end());
-        let end = if ended { (start + length).min(there) } else { start + length };
-        if end > there || end < start + self.samples(1.0) {
+        // Those of a short take may be anywhere in the reference, so that each has a section of its own.
+        let ends = [&self.reference, &self.take].map(|recording| recording.end().min(start + length));
+        let end = ends[0].min(ends[1]);
+        if end < start + if ended { self.samples(1.0) } else { length } {
             return false;
         }
-        // Longer shifts than the section would be counted around the end of the transform.
-        let most = self.samples(MAX_SHIFT_SECONDS).min(end - start - 1) as isize;
-        let (reference, take) = (self.reference.range(start, end), self.take.range(start, end));
+        let (reference, take) = (self.reference.range(start, ends[0]), self.take.range(start, ends[1]));
+        // Longer shifts than the sections would be counted around the end of the transform.
+        let most = |section: &[f32]| self.samples(MAX_SHIFT_SECONDS).min(section.len() - 1) as isize;
         let correlator = Correlator::new(reference.len() + take.len(), self.rate);
-        self.last = correlator.shift(reference, take, -most..=most, SEARCHED_PEAK);
+        self.last = correlator.shift(reference, take, -most(reference)..=most(take), SEARCHED_PEAK);
         if self.last.is_none() {
             self.next = end;
             self.forget();
@@ -375,6 +376,19 @@ mod tests {
                 let found = measured(sound, &take).unwrap();
                 assert!((found.shift - shift).abs() < 0.5, "{tenths} tenths: {found:?}");
             }
+        }
+    }
+
+    /// Most of it is not in the same time of the other.
+    #[test]
+    fn a_short_take_is_found_anywhere() {
+        let sound = noise(40, 1);
+        for shift in [-72_000.0, -16_000.0] {
+            let short = &take(&sound, Clock { shift, drift: 0.0 }, 2)[..20_000];
+            let found = measured(&sound, short).unwrap();
+            assert!((found.shift - shift).abs() < 0.5 && found.drift == 0.0, "{found:?}");
+            let found = measured(short, &sound).unwrap();
+            assert!((found.shift + shift).abs() < 0.5 && found.drift == 0.0, "{found:?}");
         }
     }
 
