@@ -5,7 +5,7 @@
 //! shifts gives the start and the speed of the clock.
 
 use alphamf_fourier::{ComplexToReal, RealToComplex, forward, inverse};
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 /// Longest time between the starts of two takes, s.
@@ -27,6 +27,10 @@ const BAND_HERTZ: RangeInclusive<f64> = 100.0..=6_000.0;
 /// noise the largest is 5, of a thousand 3.
 const SEARCHED_PEAK: f64 = 8.0;
 const WINDOW_PEAK: f64 = 5.0;
+/// Takes of different scenes have peaks of up to 11 in a search, as of a knock in each. A peak below the first number counts only if the
+/// second part of the windows of its section have one near it.
+const CERTAIN_PEAK: f64 = 12.0;
+const CONFIRMING: f64 = 0.25;
 /// Windows whose slopes are compared: those of two hours.
 const MAX_WINDOWS: usize = 4_000;
 /// Shifts so many times their median distance from the line belong to other sounds, or to echoes.
@@ -88,8 +92,8 @@ impl Buffer {
     }
 
     /// Those of a range that is there.
-    fn range(&self, start: usize, end: usize) -> &[f32] {
-        &self.samples[start - self.start..end - self.start]
+    fn range(&self, range: Range<usize>) -> &[f32] {
+        &self.samples[range.start - self.start..range.end - self.start]
     }
 
     fn forget_before(&mut self, position: usize) {
@@ -154,11 +158,13 @@ impl ClockMeter {
         if end < start + if ended { self.samples(1.0) } else { length } {
             return false;
         }
-        let (reference, take) = (self.reference.range(start, ends[0]), self.take.range(start, ends[1]));
+        let (reference, take) = (self.reference.range(start..ends[0]), self.take.range(start..ends[1]));
         // Longer shifts than the sections would be counted around the end of the transform.
         let most = |section: &[f32]| self.samples(MAX_SHIFT_SECONDS).min(section.len() - 1) as isize;
         let correlator = Correlator::new(reference.len() + take.len(), self.rate);
-        self.last = correlator.shift(reference, take, -most(reference)..=most(take), SEARCHED_PEAK);
+        let found = correlator.peak(reference, take, -most(reference)..=most(take), SEARCHED_PEAK);
+        let found = found.filter(|peak| peak.height >= CERTAIN_PEAK || self.is_confirmed(peak.shift, ends));
+        self.last = found.map(|peak| peak.shift);
         if self.last.is_none() {
             self.next = end;
             self.forget();
@@ -166,31 +172,60 @@ impl ClockMeter {
         true
     }
 
+    /// Whether the windows of a section that ends there in both have a shift near this one.
+    fn is_confirmed(&self, mut shift: f64, [end, take_end]: [usize; 2]) -> bool {
+        let (mut windows, mut confirming) = (0, 0);
+        for start in (self.next..end).step_by(self.samples(STEP_SECONDS)) {
+            let Some((window, of_take)) = self.window(start, shift) else { continue };
+            if window.end > end || of_take.end > take_end {
+                break;
+            }
+            windows += 1;
+            if let Some(found) = self.shift_in(window, of_take) {
+                shift = found;
+                confirming += 1;
+            }
+        }
+        confirming > 0 && f64::from(confirming) >= CONFIRMING * f64::from(windows)
+    }
+
     /// Looks for the shift in the next window, near the last one.
     fn follow(&mut self, last: f64) -> bool {
-        let (length, reach) = (self.samples(WINDOW_SECONDS), self.samples(REACH_SECONDS));
-        let offset = last.round() as isize - reach as isize;
-        // The window of the take begins `reach` before where the shift puts it.
+        // The window of the take begins so much before where the shift puts it.
+        let offset = last.round() as isize - self.samples(REACH_SECONDS) as isize;
         let earliest = self.take.start.saturating_add_signed(-offset);
         self.next = self.next.max(earliest).max(self.reference.start);
-        let Some(start) = self.next.checked_add_signed(offset).filter(|start| *start >= self.take.start)
-        else {
+        let Some((window, of_take)) = self.window(self.next, last) else {
             self.next += self.samples(STEP_SECONDS);
             return true;
         };
-        let (end, take_end) = (self.next + length, start + length + 2 * reach);
-        if end > self.reference.end() || take_end > self.take.end() {
+        if window.end > self.reference.end() || of_take.end > self.take.end() {
             return false;
         }
-        let (reference, take) = (self.reference.range(self.next, end), self.take.range(start, take_end));
-        if let Some(found) = self.correlator.shift(reference, take, 0..=2 * reach as isize, WINDOW_PEAK) {
-            let found = found + offset as f64;
-            self.found.push([(self.next + length / 2) as f64, found]);
+        let middle = (window.start + window.len() / 2) as f64;
+        if let Some(found) = self.shift_in(window, of_take) {
+            self.found.push([middle, found]);
             self.last = Some(found);
         }
         self.next += self.samples(STEP_SECONDS);
         self.forget();
         true
+    }
+
+    /// The window of the reference from `start` on, and that of the take around where a shift puts it; `None` where the take has
+    /// not begun.
+    fn window(&self, start: usize, shift: f64) -> Option<(Range<usize>, Range<usize>)> {
+        let (length, reach) = (self.samples(WINDOW_SECONDS), self.samples(REACH_SECONDS));
+        let of_take = start.checked_add_signed(shift.round() as isize - reach as isize)?;
+        (of_take >= self.take.start).then(|| (start..start + length, of_take..of_take + length + 2 * reach))
+    }
+
+    /// The shift in a window of the reference and one of the take.
+    fn shift_in(&self, window: Range<usize>, of_take: Range<usize>) -> Option<f64> {
+        let offset = of_take.start as f64 - window.start as f64;
+        let shifts = 0..=(of_take.len() - window.len()) as isize;
+        let (reference, take) = (self.reference.range(window), self.take.range(of_take));
+        self.correlator.peak(reference, take, shifts, WINDOW_PEAK).map(|peak| peak.shift + offset)
     }
 
     /// Forgets what no later window reaches.
@@ -217,15 +252,15 @@ impl Correlator {
         Self { size, hertz: rate / size as f64, forward: forward(size), inverse: inverse(size) }
     }
 
-    /// The shift of `take` against `reference`, among `shifts`, samples: `take[n + shift]` is `reference[n]`. `None` without a
-    /// peak of `least` times the root mean square.
-    fn shift(
+    /// The largest peak among `shifts` of `take` against `reference`, samples: `take[n + shift]` is `reference[n]`. `None` if it is
+    /// not above `least` times the root mean square.
+    fn peak(
         &self,
         reference: &[f32],
         take: &[f32],
         shifts: RangeInclusive<isize>,
         least: f64,
-    ) -> Option<f64> {
+    ) -> Option<Peak> {
         let Self { size, hertz, forward, inverse } = self;
         let spectrum = |samples: &[f32]| {
             let (mut padded, mut bins) = (forward.make_input_vec(), forward.make_output_vec());
@@ -250,6 +285,7 @@ impl Correlator {
             }
         }
         let deviation = (squares / shifts.count() as f64).sqrt();
+        let height = at(best) / deviation;
         if at(best) <= least * deviation {
             return None;
         }
@@ -257,8 +293,16 @@ impl Correlator {
         let [before, peak, after] = [best - 1, best, best + 1].map(at);
         let bend = before - 2.0 * peak + after;
         let top = if bend < 0.0 { 0.5 * (before - after) / bend } else { 0.0 };
-        Some(best as f64 + top.clamp(-0.5, 0.5))
+        Some(Peak { shift: best as f64 + top.clamp(-0.5, 0.5), height })
     }
+}
+
+/// A peak of a correlation.
+struct Peak {
+    /// Where it is, samples.
+    shift: f64,
+    /// Its height, in units of the root mean square.
+    height: f64,
 }
 
 /// The line through shifts: by medians (Theil and Sen), which a window with another sound does not bend, then by least squares
@@ -421,5 +465,19 @@ mod tests {
         assert_eq!(measured(&noise(60, 1), &noise(60, 2)), None);
         assert_eq!(measured(&noise(60, 1), &vec![0.0; 60 * RATE as usize]), None);
         assert_eq!(measured(&noise(60, 1), &[]), None);
+    }
+
+    /// The correlation of a whole section has a peak, but only the window with the knock does.
+    #[test]
+    fn a_knock_in_each_is_no_sound_in_common() {
+        let knocking = |seed: u64, at: usize| {
+            let mut sound = noise(30, seed);
+            sound.iter_mut().for_each(|x| *x *= 0.01);
+            sound[at] += 0.43;
+            sound
+        };
+        for at in [70_000, 90_000, 110_000] {
+            assert_eq!(measured(&knocking(1, 80_000), &knocking(2, at)), None, "{at}");
+        }
     }
 }
