@@ -52,9 +52,9 @@ pub struct Options {
 
     /// Set the use of the output.
     ///
-    /// Default: listening. transcription sets --mix to 0.8, unless that is given. Except in live denoising, it leaves
-    /// speech with little noise unchanged. Recognisers then make fewer errors than on the input up to 10 dB of SNR, and as
-    /// many above 20 dB.
+    /// Default: listening. transcription sets --mix to 0.8, unless that is given. Except in live denoising and with
+    /// --channels array, it leaves speech with little noise unchanged. Recognisers then make fewer errors than on the input up
+    /// to 10 dB of SNR, and as many above 20 dB.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "clap", arg(long, visible_alias = "for", help_heading = "Denoising", value_name = "USE", value_parser = words::<Purpose>()))]
     pub purpose: Option<Purpose>,

@@ -12,8 +12,8 @@ export interface Options {
   quality?: "normal" | "fast";
   /**
    * Set the use of the output. Default: listening. transcription sets mix to 0.8, unless that is given. Except in live
-   * denoising, it leaves speech with little noise unchanged. Recognisers then make fewer errors than on the input up to
-   * 10 dB of SNR, and as many above 20 dB.
+   * denoising and with channels array, it leaves speech with little noise unchanged. Recognisers then make fewer errors
+   * than on the input up to 10 dB of SNR, and as many above 20 dB.
    */
   purpose?: "listening" | "transcription";
   /**

@@ -41,8 +41,9 @@ class Denoiser:
         rates up to 16 kHz, two thirds at higher rates: a smaller speech-presence network, fewer sweeps of expectation
         maximisation, no Gibbs sweeps. The seed then affects the dither alone. One of normal, fast.
     :param purpose: Set the use of the output. Default: listening. transcription sets ``mix`` to 0.8, unless that is
-        given. Except in live denoising, it leaves speech with little noise unchanged. Recognisers then make fewer
-        errors than on the input up to 10 dB of SNR, and as many above 20 dB. One of listening, transcription.
+        given. Except in live denoising and with ``channels`` array, it leaves speech with little noise unchanged.
+        Recognisers then make fewer errors than on the input up to 10 dB of SNR, and as many above 20 dB. One of
+        listening, transcription.
     :param strength: Set the noise reduction. Default: normal. gentle removes 12 dB at most, normal 45 dB, strong 70 dB.
         With ``no_neural``, normal removes about 26 dB, more where noise is louder than speech and less where it is
         barely audible. Excludes ``floor_db``. One of gentle, normal, strong.
