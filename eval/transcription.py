@@ -59,7 +59,7 @@ def mix(arguments, protocol):
                 noise = np.tile(noise, -(-len(voice) // len(noise)))
                 start = rng.integers(0, len(noise) - len(voice) + 1)
                 noise = noise[start : start + len(voice)]
-                ratio = spoken_power(voice, RATE) / max((band(noise, RATE, 75) ** 2).mean(), 1e-20)
+                ratio = spoken_power(voice, RATE, path) / max((band(noise, RATE, 75) ** 2).mean(), 1e-20)
                 noisy = voice + noise * np.sqrt(ratio / 10 ** (snr_db / 10))
             name = f"{number:02d}-{snr_db}.wav"
             soundfile.write(os.path.join(arguments.out, name), 0.5 * noisy / np.abs(noisy).max(), RATE, "PCM_16")

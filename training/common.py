@@ -17,10 +17,12 @@ def read_mono(path, rate, quality="VHQ"):
     return soxr.resample(samples, own, rate, quality=quality) if own != rate else samples
 
 
-def active_power(x, rate):
-    """Mean power of the 20 ms frames within 30 dB of the loudest, of one signal."""
+def active_power(x, rate, name="voice"):
+    """Mean power of the 20 ms frames within 30 dB of the loudest, of one signal; `name` is that of the error if it is silent."""
     m = rate // 50
     p = (x[: len(x) // m * m].reshape(-1, m) ** 2).mean(1)
+    if not p.max(initial=0) > 0:
+        raise SystemExit(f"{name}: silent, expected a voice")
     return p[p > 1e-3 * p.max()].mean()
 
 
@@ -30,9 +32,9 @@ def band(x, rate, low, high=np.inf):
     return np.fft.irfft(spectrum, len(x))
 
 
-def spoken_power(x, rate):
+def spoken_power(x, rate, name="voice"):
     """Mean power above 75 Hz of the frames of 20 ms within 30 dB of the loudest."""
-    return active_power(band(x, rate, 75), rate)
+    return active_power(band(x, rate, 75), rate, name)
 
 
 def part(x, samples, rng):

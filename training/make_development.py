@@ -65,7 +65,7 @@ def mixture(kind, number, voices, noises, rooms, rate, seconds, seed):
         direct = int(np.abs(room).argmax())
         room /= np.sqrt((room[direct:] ** 2).sum())
         x, z = fftconvolve(x, room)[direct : direct + n], fftconvolve(z, room)[:n]
-    z *= np.sqrt(spoken_power(x, rate) / max((band(z, rate, 75) ** 2).mean(), 1e-20) / 10 ** (snr / 10))
+    z *= np.sqrt(spoken_power(x, rate, voice) / max((band(z, rate, 75) ** 2).mean(), 1e-20) / 10 ** (snr / 10))
     y = x + z
     scale = 0.5 / max(np.abs(y).max(), np.abs(x).max())
     return x * scale, y * scale, (kind, f"{kind}__{number:02d}.wav", os.path.basename(voice), os.path.basename(source), snr)

@@ -33,9 +33,9 @@ KINDS = dict(
 )
 
 
-def power_above_75_hz(x):
+def power_above_75_hz(x, name):
     """Mean power while the voice speaks. Not `common.spoken_power`, whose edge is a step: it would make other mixtures."""
-    return active_power(highpass(x, 75, RATE), RATE)
+    return active_power(highpass(x, 75, RATE), RATE, name)
 
 
 def sources(data):
@@ -85,7 +85,7 @@ def main():
             z = np.tile(z, -(-n // len(z)) + 1)
             at = int(rng.integers(0, len(z) - n + 1))
             z = z[at : at + n]
-            z = z * np.sqrt(power_above_75_hz(x) / max((highpass(z, 75, RATE) ** 2).mean(), 1e-20) / 10 ** (snr / 10))
+            z = z * np.sqrt(power_above_75_hz(x, voice) / max((highpass(z, 75, RATE) ** 2).mean(), 1e-20) / 10 ** (snr / 10))
             y, name = x + z, f"{kind}__{i:02d}.wav"
             scale = 0.5 / max(np.abs(y).max(), np.abs(x).max())
             for side, values in (("clean", x), ("noisy", y)):

@@ -105,8 +105,9 @@ class Sources:
         parts, length = [], 0
         while length < samples:
             for k in order:
-                x = read_mono(speakers[name][k], rate)
-                parts += [x / np.sqrt(spoken_power(x, rate) + 1e-20), np.zeros(int(rng.uniform(0.2, 0.8) * rate))]
+                path = speakers[name][k]
+                x = read_mono(path, rate)
+                parts += [x / np.sqrt(spoken_power(x, rate, path) + 1e-20), np.zeros(int(rng.uniform(0.2, 0.8) * rate))]
                 length += len(parts[-1]) + len(parts[-2])
                 if length >= samples:
                     break
@@ -147,7 +148,7 @@ def mixture(sources, kind, number, seconds, seed):
         x, z = fftconvolve(x, h)[direct : direct + samples], fftconvolve(z, h)[:samples]
     if kind == "telephone":
         x, z = (band(signal, rate, *TELEPHONE) for signal in (x, z))
-    z *= np.sqrt(spoken_power(x, rate) / (band(z, rate, 75) ** 2).mean() / 10 ** (snr / 10))
+    z *= np.sqrt(spoken_power(x, rate, name) / (band(z, rate, 75) ** 2).mean() / 10 ** (snr / 10))
     y = x + (0 if kind == "clean" else z)
     scale = 10 ** rng.uniform(-1.2, -0.15) / max(np.abs(y).max(), np.abs(x).max())
     x, y = x * scale, y * scale

@@ -122,7 +122,7 @@ def mix(out, data, count, seed):
                 x, z = through(x, peak), through(z, peak)
             snr = rng.uniform(*SNR)
             if names:
-                power = power_above_75_hz(x)
+                power = power_above_75_hz(x, voice)
             else:
                 power, snr = (z**2).mean(), 0.0
             z = z * np.sqrt(power / max((highpass(z, 75, RATE) ** 2).mean(), 1e-20) / 10 ** (snr / 10))

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import shutil
 import subprocess
 import sys
 
@@ -10,8 +11,11 @@ import pytest
 import soundfile as sf
 
 import make_development
+import make_expressive
 from common import band, spoken_power
 from conftest import RATE, TRAINING, syllables
+
+SCRIPT = os.path.join(TRAINING, "make_development.py")
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +37,7 @@ def data(tmp_path_factory):
 
 
 def made(data, out, *words):
-    script = os.path.join(TRAINING, "make_development.py")
-    subprocess.run([sys.executable, script, out, "--data", data, "--each", "4", "--seconds", "1", *words], check=True)
+    subprocess.run([sys.executable, SCRIPT, out, "--data", data, "--each", "4", "--seconds", "1", *words], check=True)
     return {path.relative_to(out): path.read_bytes() for path in out.rglob("*.*")}
 
 
@@ -53,3 +56,24 @@ def test_mixtures_have_the_ratios_of_their_list(data, tmp_path):
             assert float(row["snr_db"]) >= 5
     assert made(data, tmp_path / "b") == files
     assert made(data, tmp_path / "c", "--seed", "2") != files
+
+
+def refused(data, out, *words):
+    """The line by which the script ends."""
+    run = subprocess.run([sys.executable, SCRIPT, out, "--data", data, "--each", "4", "--seconds", "1", *words], capture_output=True, text=True)
+    assert run.returncode == 1, run
+    [line] = run.stderr.splitlines()
+    return line
+
+
+def test_a_silent_voice_is_refused(data, tmp_path):
+    """Its mixtures were not numbers, and their files held full scale."""
+    shutil.copytree(data, tmp_path / "data")
+    for path in (tmp_path / "data").rglob("*__?.wav"):
+        if path.parent.name == "speech16":
+            sf.write(path, np.zeros(RATE), RATE)
+    line = refused(tmp_path / "data", tmp_path / "out")
+    assert "speech16" in line and line.endswith(".wav: silent, expected a voice")
+    for x in (np.zeros(RATE), np.zeros(0), np.full(RATE, np.nan)):
+        with pytest.raises(SystemExit, match="anna: silent"):
+            make_expressive.power_above_75_hz(x, "anna")
