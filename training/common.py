@@ -1,4 +1,6 @@
-"""Helpers of several scripts, of eval/ too: reading, parts and bands of signals, levels of speech, SI-SDR, logistic regression."""
+"""Helpers of several scripts, of eval/ too: new folders, reading, parts and bands of signals, levels of speech, SI-SDR, logistic regression."""
+
+from pathlib import Path
 
 import numpy as np
 import soundfile
@@ -15,6 +17,16 @@ def read_mono(path, rate, quality="VHQ"):
     samples, own = soundfile.read(path, dtype="float64", always_2d=True)
     samples = samples.mean(1)
     return soxr.resample(samples, own, rate, quality=quality) if own != rate else samples
+
+
+def new_folders(out, *names):
+    """Makes folders of OUT, or uses empty ones: other files there would be taken for those of this run."""
+    folders = [Path(out, name) for name in names]
+    for folder in folders:
+        if folder.is_dir() and any(folder.iterdir()):
+            raise SystemExit(f"{folder}: not empty, expected a new folder")
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 def active_power(x, rate, name="voice"):

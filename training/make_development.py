@@ -19,7 +19,7 @@ import numpy as np
 import soundfile as sf
 from scipy.signal import fftconvolve
 
-from common import band, part, read_mono, spoken_power
+from common import band, new_folders, part, read_mono, spoken_power
 from prepare import sound_files
 
 KINDS = ("event", "impulsive", "babble", "wind", "steady", "vehicle", "tonal")
@@ -80,6 +80,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=6.0)
     a = parser.parse_args()
+    new_folders(a.out, "clean", "noisy")
     dev = os.path.join(a.data, "dev")
     voices = sound_files(os.path.join(dev, "speech48" if a.rate > 16000 else "speech16"))
     if a.rate <= 16000:
@@ -90,8 +91,6 @@ def main():
     if not (voices and rooms and any(noises.values())):
         raise SystemExit(f"{dev}: no voices, noises or rooms")
     kinds = [kind for kind in (*KINDS, "voice", "room") if noises.get(kind) != []]
-    for side in ("clean", "noisy"):
-        os.makedirs(os.path.join(a.out, side), exist_ok=True)
     rows = []
     for kind in kinds:
         for number in range(a.each):

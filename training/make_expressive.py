@@ -18,7 +18,7 @@ import numpy as np
 import soundfile as sf
 
 import voices
-from common import active_power
+from common import active_power, new_folders
 from prepare import highpass, read, sound_files, trim
 
 RATE = 16000
@@ -65,9 +65,8 @@ def main():
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--seconds", type=float, default=5.0)
     a = a.parse_args()
+    new_folders(a.out, "clean", "noisy")
     noises = {kind: [f for f in sound_files(os.path.join(a.data, "dev", "noise")) if os.path.basename(f).startswith(kind)] for kind in NOISES}
-    for side in ("clean", "noisy"):
-        os.makedirs(os.path.join(a.out, side), exist_ok=True)
     n, rows = int(a.seconds * RATE), []
     for kind, (make, files) in sources(a.data).items():
         order = np.random.default_rng([a.seed, zlib.crc32(kind.encode())]).permutation(len(files))

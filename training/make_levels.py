@@ -24,7 +24,7 @@ import numpy as np
 import soundfile
 from scipy.signal import fftconvolve
 
-from common import band, part, read_mono, spoken_power
+from common import band, new_folders, part, read_mono, spoken_power
 
 FOLDS = 5
 SNRS = (-5, 0, 5, 10, 15, 20, 25, 30)
@@ -164,9 +164,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=6.0)
     a = parser.parse_args()
+    new_folders(a.out, "clean", "noisy")
     sources = Sources(a.data)
-    for side in ("clean", "noisy"):
-        (a.out / side).mkdir(parents=True, exist_ok=True)
     rows = []
     for kind, count in COUNTS.items():
         for number in range(count):

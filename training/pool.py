@@ -26,7 +26,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import voices
-from common import si_sdr
+from common import new_folders, si_sdr
 from export import write
 from losses import compressed_error
 from make_expressive import power_above_75_hz
@@ -96,10 +96,9 @@ def voice_track(kind, files, n, rng):
 
 
 def mix(out, data, count, seed):
+    new_folders(out, "clean", "noisy")
     kinds, (files, weights) = sources(data), noises(data)
     rooms = sound_files(Path(data) / "rir_train")
-    for side in ("clean", "noisy"):
-        (Path(out) / side).mkdir(parents=True, exist_ok=True)
     rows = []
     for kind, share in SHARES.items():
         for i in range(round(share * count)):

@@ -12,6 +12,8 @@ import soundfile as sf
 
 import make_development
 import make_expressive
+import make_levels
+import pool
 from common import band, spoken_power
 from conftest import RATE, TRAINING, syllables
 
@@ -64,6 +66,17 @@ def refused(data, out, *words):
     assert run.returncode == 1, run
     [line] = run.stderr.splitlines()
     return line
+
+
+def test_mixtures_of_an_earlier_run_are_not_mixed_with_others(data, tmp_path, monkeypatch):
+    """Those that a shorter run does not replace stayed, and were not on its list."""
+    files = made(data, tmp_path / "out")
+    assert refused(data, tmp_path / "out", "--each", "2") == f"{tmp_path}/out/clean: not empty, expected a new folder"
+    assert {path.relative_to(tmp_path / "out"): path.read_bytes() for path in (tmp_path / "out").rglob("*.*")} == files
+    monkeypatch.setattr(sys, "argv", ["SCRIPT", str(tmp_path / "out"), "--data", str(data)])
+    for run in (make_expressive.main, make_levels.main, lambda: pool.mix(tmp_path / "out", data, 1, 1)):
+        with pytest.raises(SystemExit, match="clean: not empty"):
+            run()
 
 
 def test_a_silent_voice_is_refused(data, tmp_path):
