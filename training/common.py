@@ -1,5 +1,6 @@
-"""Helpers of several scripts, of eval/ too: new folders, reading, parts and bands of signals, levels of speech, SI-SDR, logistic regression."""
+"""Helpers of several scripts, of eval/ too: ends of scripts, new folders, reading, parts and bands of signals, levels of speech, SI-SDR, logistic regression."""
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,23 @@ def read_mono(path, rate, quality="VHQ"):
     samples, own = soundfile.read(path, dtype="float64", always_2d=True)
     samples = samples.mean(1)
     return soxr.resample(samples, own, rate, quality=quality) if own != rate else samples
+
+
+def run(main):
+    """Runs a script: a file that cannot be read or written, or a program that fails, ends it with one line."""
+    try:
+        main()
+    except subprocess.CalledProcessError as error:
+        said = (error.stderr or "").strip().splitlines()
+        raise SystemExit(said[-1] if said else error)
+    except (OSError, soundfile.SoundFileError) as error:
+        raise SystemExit(error)
+
+
+def kept_clips(data):
+    """Paths below `data` of the clips in its folders to learn from that are kept for development."""
+    lines = Path(data, "dev", "voices16.txt").read_text().splitlines()
+    return [line.strip() for line in lines if line.strip()]
 
 
 def new_folders(out, *names):

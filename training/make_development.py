@@ -19,7 +19,7 @@ import numpy as np
 import soundfile as sf
 from scipy.signal import fftconvolve
 
-from common import band, new_folders, part, read_mono, spoken_power
+from common import band, kept_clips, new_folders, part, read_mono, run, spoken_power
 from prepare import sound_files
 
 KINDS = ("event", "impulsive", "babble", "wind", "steady", "vehicle", "tonal")
@@ -84,8 +84,7 @@ def main():
     dev = os.path.join(a.data, "dev")
     voices = sound_files(os.path.join(dev, "speech48" if a.rate > 16000 else "speech16"))
     if a.rate <= 16000:
-        with open(os.path.join(dev, "voices16.txt")) as f:
-            voices += [os.path.join(a.data, line.strip()) for line in f]
+        voices += [os.path.join(a.data, f) for f in kept_clips(a.data)]
     noises = noises_by_kind(os.path.join(dev, "noise"), a.rate, a.seed)
     rooms = sound_files(os.path.join(dev, "rir"))
     if not (voices and rooms and any(noises.values())):
@@ -104,4 +103,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -18,7 +18,7 @@ import numpy as np
 import soundfile as sf
 
 import voices
-from common import active_power, new_folders
+from common import active_power, new_folders, run
 from prepare import highpass, read, sound_files, trim
 
 RATE = 16000
@@ -96,4 +96,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -24,7 +24,7 @@ import numpy as np
 import soundfile
 from scipy.signal import fftconvolve
 
-from common import band, new_folders, part, read_mono, spoken_power
+from common import band, kept_clips, new_folders, part, read_mono, run, spoken_power
 
 FOLDS = 5
 SNRS = (-5, 0, 5, 10, 15, 20, 25, 30)
@@ -73,7 +73,7 @@ class Sources:
     """Voices by speaker, noises by kind, and rooms, by fold."""
 
     def __init__(self, data):
-        kept = {line.split("/")[-1].split("-")[0] for line in (data / "dev/voices16.txt").read_text().split() if line.startswith("librispeech251")}
+        kept = {line.split("/")[-1].split("-")[0] for line in kept_clips(data) if line.startswith("librispeech251")}
         self.voices, self.full = [{} for _ in range(FOLDS)], [{} for _ in range(FOLDS)]
         self.noises, self.rooms = [{} for _ in range(FOLDS)], [[] for _ in range(FOLDS)]
 
@@ -191,4 +191,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -26,7 +26,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import voices
-from common import new_folders, si_sdr
+from common import new_folders, run, si_sdr
 from export import write
 from losses import compressed_error
 from make_expressive import power_above_75_hz
@@ -469,4 +469,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

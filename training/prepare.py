@@ -24,6 +24,7 @@ import soxr
 
 import same_sound
 import voices
+from common import kept_clips, run
 
 NARROW, FULL = 16000, 48000  # Hz
 PART_BYTES = 60 << 20
@@ -109,16 +110,10 @@ def sound_files(folder):
     return [f for f in sorted(glob.glob(os.path.join(folder, "*"))) if f.endswith(ENDINGS)]
 
 
-def kept_clips(data):
-    """Paths below `data` of the clips in its folders to learn from that are kept for development."""
-    with open(os.path.join(data, "dev", "voices16.txt")) as f:
-        return sorted({line.strip() for line in f})
-
-
 def kept_apart(data):
     """(path, samples at the rate of same_sound.py) of all recordings kept apart."""
     paths = [f for folder in KEPT for f in sound_files(os.path.join(data, folder))]
-    paths += [os.path.join(data, f) for f in kept_clips(data)]
+    paths += sorted({os.path.join(data, f) for f in kept_clips(data)})
     return ((f, read(f, same_sound.RATE)) for f in paths)
 
 
@@ -266,4 +261,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -20,7 +20,7 @@ import tempfile
 import numpy as np
 import soundfile
 
-from common import RATE, is_speech, logistic_regression, read_mono
+from common import RATE, is_speech, kept_clips, logistic_regression, read_mono, run
 
 SECONDS = 10.0
 SNR_DB = (-5, 20)
@@ -45,8 +45,7 @@ def cut(samples, length, rng):
 
 
 def voices(data):
-    with open(os.path.join(data, "dev", "voices16.txt")) as lines:
-        kept = {os.path.basename(line.strip()) for line in lines}
+    kept = set(map(os.path.basename, kept_clips(data)))
     folders = [os.path.join(data, name) for name in ("librispeech251", "speech_train")]
     files = [sorted(os.path.join(folder, name) for name in os.listdir(folder)) for folder in folders]
     return [[file for file in part if file.endswith((".flac", ".opus")) and os.path.basename(file) not in kept] for part in files]
@@ -133,4 +132,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

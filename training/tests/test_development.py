@@ -14,6 +14,7 @@ import make_development
 import make_expressive
 import make_levels
 import pool
+import prepare
 from common import band, spoken_power
 from conftest import RATE, TRAINING, syllables
 
@@ -77,6 +78,17 @@ def test_mixtures_of_an_earlier_run_are_not_mixed_with_others(data, tmp_path, mo
     for run in (make_expressive.main, make_levels.main, lambda: pool.mix(tmp_path / "out", data, 1, 1)):
         with pytest.raises(SystemExit, match="clean: not empty"):
             run()
+
+
+def test_the_list_of_voices_may_have_empty_lines_and_must_be_there(data, tmp_path):
+    """An empty line was the folder itself."""
+    shutil.copytree(data, tmp_path / "data")
+    listed = tmp_path / "data/dev/voices16.txt"
+    listed.write_text("\n" + listed.read_text() + "\n")
+    assert made(tmp_path / "data", tmp_path / "a") == made(data, tmp_path / "b")
+    assert len(list(prepare.kept_apart(tmp_path / "data"))) == 4 + 6 + 1
+    listed.unlink()
+    assert "No such file or directory" in (line := refused(tmp_path / "data", tmp_path / "c")) and "voices16.txt" in line
 
 
 def test_a_silent_voice_is_refused(data, tmp_path):
