@@ -1,5 +1,6 @@
-"""Helpers of several scripts, of eval/ too: ends of scripts, new folders, reading, parts and bands of signals, levels of speech, SI-SDR, logistic regression."""
+"""Helpers of several scripts, of eval/ too: ends and options of scripts, new folders, reading, parts and bands of signals, levels of speech, SI-SDR, logistic regression."""
 
+import argparse
 import subprocess
 from pathlib import Path
 
@@ -13,9 +14,18 @@ SPEECH_DB, SMOOTHED_SECONDS = -40, 0.05
 SILENCE = 1e-20  # power
 
 
+def read_channels(path, dtype="float64"):
+    """Samples (samples x channels), and their rate."""
+    try:
+        return soundfile.read(path, dtype=dtype, always_2d=True)
+    # A damaged header may claim more samples than fit.
+    except (soundfile.LibsndfileError, MemoryError) as error:
+        raise soundfile.SoundFileRuntimeError(f"{path}: {getattr(error, 'error_string', error)}")
+
+
 def read_mono(path, rate, quality="VHQ"):
     """The mean of all channels (float64) at a sample rate."""
-    samples, own = soundfile.read(path, dtype="float64", always_2d=True)
+    samples, own = read_channels(path)
     samples = samples.mean(1)
     return soxr.resample(samples, own, rate, quality=quality) if own != rate else samples
 
@@ -29,6 +39,20 @@ def run(main):
         raise SystemExit(said[-1] if said else error)
     except (OSError, soundfile.SoundFileError) as error:
         raise SystemExit(error)
+
+
+def existing_folder(text):
+    """A folder of an option, which must be there."""
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"{text}: no such folder")
+    return Path(text)
+
+
+def fraction(text):
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text}: expected a number from 0 to 1")
+    return value
 
 
 def kept_clips(data):

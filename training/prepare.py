@@ -17,6 +17,7 @@ import glob
 import json
 import os
 import re
+from pathlib import Path
 
 import numpy as np
 import soundfile as sf
@@ -24,7 +25,7 @@ import soxr
 
 import same_sound
 import voices
-from common import kept_clips, run
+from common import existing_folder, fraction, kept_clips, read_channels, run
 
 NARROW, FULL = 16000, 48000  # Hz
 PART_BYTES = 60 << 20
@@ -38,7 +39,7 @@ def resampled(x, rate, want):
 
 
 def read(path, want):
-    x, rate = sf.read(path, dtype="float32", always_2d=True)
+    x, rate = read_channels(path, "float32")
     mono = x.mean(1)
     if len(x) and (mono**2).sum() < 0.05 * (x**2).sum() / x.shape[1]:
         mono = x[:, (x**2).sum(0).argmax()]
@@ -137,9 +138,8 @@ def readable(files, rate):
     for label, f in files:
         try:
             x = read(f, rate)
-        # A damaged header may claim more samples than fit.
-        except (sf.LibsndfileError, MemoryError) as e:
-            print("left out:", f, e)
+        except sf.SoundFileError as e:
+            print("left out:", e)
             continue
         yield (label, f, x), resampled(x, rate, same_sound.RATE)
 
@@ -178,7 +178,7 @@ def speech_files(data, folders, full_band):
     kept_voices = {os.path.basename(f).split("-")[0].split("_")[0] for f in kept_clips(data)}
     own = ["speech48_train"] if full_band else ["librispeech251", "vctk4", "speech_train", "speech_expressive"]
     taken, sources, apart = {}, set(), in_development(data, 0)
-    for folder in [*folders, *(os.path.join(data, name) for name in own)]:
+    for folder in [*folders, *(Path(data, name) for name in own)]:
         manifest = manifest_of(folder)
         paths = {name: row.get("path", "") for name, row in (manifest or {}).items()}
         for f in listed(sorted(glob.glob(os.path.join(folder, "*.*"))), manifest if folder in folders else None, folder):
@@ -200,7 +200,7 @@ def speech_files(data, folders, full_band):
 def noise_files(data, folders, full_band):
     """(kind, path) of noise."""
     taken, apart = {}, in_development(data, 1)
-    for folder in [*folders, os.path.join(data, "noise_train"), os.path.join(data, "noise_more")]:
+    for folder in [*folders, Path(data, "noise_train"), Path(data, "noise_more")]:
         manifest = manifest_of(folder)
         rates = {name: int(row.get("native_rate") or row.get("rate") or 0) for name, row in (manifest or {}).items()}
         for f in listed(sorted(glob.glob(os.path.join(folder, "*__*"))), manifest if folder in folders else None, folder):
@@ -216,21 +216,23 @@ def noise_files(data, folders, full_band):
 
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument("--data", required=True)
-    a.add_argument("--speech", nargs="*", default=[])
-    a.add_argument("--noise", nargs="*", default=[])
+    a.add_argument("--data", type=existing_folder, required=True)
+    a.add_argument("--speech", type=existing_folder, nargs="*", default=[])
+    a.add_argument("--noise", type=existing_folder, nargs="*", default=[])
     a.add_argument("--full-band", action="store_true")
-    a.add_argument("--made", type=float, default=0.3, help="of so many clips one is made that is raised, shouted or whispered")
+    a.add_argument("--made", type=fraction, default=0.3, help="of so many clips one is made that is raised, shouted or whispered")
     a.add_argument("out")
     a = a.parse_args()
+    rate = FULL if a.full_band else NARROW
+    voiced = speech_files(a.data, a.speech, a.full_band)
+    if not voiced:
+        raise SystemExit(f"{a.data}: no speech to learn from")
+    kept = same_sound.Kept(kept_apart(a.data))
     os.makedirs(a.out, exist_ok=True)
     index_path = os.path.join(a.out, "index.json")
     # An interrupted run leaves no index of an earlier one, whose parts it has replaced.
     if os.path.exists(index_path):
         os.remove(index_path)
-    rate = FULL if a.full_band else NARROW
-
-    kept = same_sound.Kept(kept_apart(a.data))
 
     def clips(files, work):
         for label, x in without_copies(kept, files, rate):
@@ -240,7 +242,7 @@ def main():
 
     index = {}
     speech, rng = Pack(a.out, "speech", np.int16), np.random.default_rng(1)
-    for voice, x in clips(speech_files(a.data, a.speech, a.full_band), lambda x: trim(highpass(x, 65, rate), rate)):
+    for voice, x in clips(voiced, lambda x: trim(highpass(x, 65, rate), rate)):
         speech.add(voice, x)
         if rng.random() < a.made and len(x) > rate // 2:
             how, y = voices.make(x, rng, rate)

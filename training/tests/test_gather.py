@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import soundfile as sf
 
+import common
 import gather
 import prepare
 from conftest import make_data
@@ -166,7 +168,7 @@ def test_clips_of_earlier_settings_are_not_prepared(clones, tmp_path, capsys):
 
 def speech_files(data, folder):
     """Of a folder, and of `data` without a recording of development."""
-    (data / "dev").mkdir(exist_ok=True)
+    (data / "dev").mkdir(parents=True, exist_ok=True)
     (data / "dev" / "voices16.txt").touch()
     return prepare.speech_files(str(data), [str(folder)], False)
 
@@ -178,6 +180,25 @@ def test_an_interrupted_run_leaves_no_index_of_an_earlier_one(tmp_path, monkeypa
     monkeypatch.setattr(sys, "argv", ["prepare.py", str(index.parent), "--data", str(data)])
     prepare.main()
     assert json.loads(index.read_text())["noise"]
+
+    # Nothing is replaced before there is something to prepare.
+    empty = tmp_path / "empty"
+    speech_files(empty, empty)
+    unreadable = tmp_path / "unreadable"
+    shutil.copytree(data, unreadable)
+    (unreadable / "dev/voices16.txt").write_text("dev/voices16.txt\n")
+    for words, expected in (
+        (["--data", str(tmp_path / "typo")], "2"),
+        (["--data", str(data), "--speech", str(tmp_path / "typo")], "2"),
+        (["--data", str(data), "--made", "nan"], "2"),
+        (["--data", str(empty)], f"{empty}: no speech to learn from"),
+        (["--data", str(unreadable)], f"{unreadable}/dev/voices16.txt: Format not"),
+    ):
+        with monkeypatch.context() as patched, pytest.raises(SystemExit) as refused:
+            patched.setattr(sys, "argv", ["prepare.py", str(index.parent), *words])
+            common.run(prepare.main)
+        assert str(refused.value).startswith(expected), words
+        assert json.loads(index.read_text())["noise"]
 
     def interrupted(*_):
         raise KeyboardInterrupt
