@@ -122,7 +122,7 @@ def recordings_in(folder):
     """(name, samples at the rate of same_sound.py) in a folder of sound files, or in one that this program has made."""
     index = os.path.join(folder, "index.json")
     if not os.path.exists(index):
-        yield from ((f, read(f, same_sound.RATE)) for f in sound_files(folder))
+        yield from ((f, x) for (_, f, x), _ in readable(((None, f) for f in sound_files(folder)), same_sound.RATE))
         return
     with open(index) as f:
         index = json.load(f)

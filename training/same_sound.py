@@ -28,6 +28,8 @@ from collections import namedtuple
 
 import numpy as np
 
+from common import existing_folder, run
+
 RATE = 16000  # Hz
 WINDOW, HOP = 1024, 512
 PHASES = 4  # Frames of development recordings are so many times as dense: one of them is within 4 ms of every offset.
@@ -225,19 +227,22 @@ def main():
     import prepare  # It needs this module, too.
 
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument("--data", required=True)
-    a.add_argument("folders", nargs="+")
+    a.add_argument("--data", type=existing_folder, required=True)
+    a.add_argument("folders", type=existing_folder, nargs="+")
     a = a.parse_args()
     kept = Kept(prepare.kept_apart(a.data))
     found = count = 0
     for folder in a.folders:
+        before = count
         for name, match in kept.compared(prepare.recordings_in(folder)):
             count += 1
             if match:
                 found += 1
                 print(f"{name}: {described(match)}", flush=True)
+        if count == before:
+            raise SystemExit(f"{folder}: no recordings")
     print(f"{found} of {count} recordings have the sound of {len(kept.names)} development recordings")
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -127,3 +127,27 @@ def test_copies_under_other_names_are_not_prepared(tmp_path):
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert [line.split(": ")[0] for line in printed.splitlines()[:-1]] == [os.path.join(noise, "wind-copy__b-0a1b2c3d4e5f.flac")]
     assert printed.splitlines()[-1].startswith("1 of ")
+
+
+def test_folders_without_recordings_are_refused_and_damaged_ones_named(tmp_path, monkeypatch, capsys):
+    data, noise, none = (tmp_path / name for name in ("data", "noise", "none"))
+    data.mkdir()
+    make_data(str(data))
+    noise.mkdir()
+    none.mkdir()
+    sf.write(noise / "a.flac", recording("white", 1), RATE)
+    sf.write(noise / "b.flac", recording("white", 2), RATE)
+    (noise / "a.flac").write_bytes((noise / "a.flac").read_bytes()[:1000])
+
+    def run(*folders):
+        monkeypatch.setattr(sys, "argv", ["same_sound.py", "--data", str(data), *map(str, folders)])
+        same_sound.main()
+        return capsys.readouterr().out.splitlines()
+
+    with pytest.raises(SystemExit) as refused:
+        run(tmp_path / "typo")
+    assert refused.value.code == 2 and "typo: no such folder" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="none: no recordings"):
+        run(none)
+    damaged, count = run(noise)
+    assert damaged.startswith(f"left out: {noise}/a.flac: ") and count.startswith("0 of 1 recordings")
