@@ -9,20 +9,29 @@ import argparse
 
 import torch
 
+from common import fraction, run
 from train import checkpoint_of, weights_of
 
-if __name__ == "__main__":
+
+def main():
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("first", "second"):
         parser.add_argument(name, metavar=name.upper())
-    parser.add_argument("fraction", metavar="FRACTION", type=float)
+    parser.add_argument("fraction", metavar="FRACTION", type=fraction)
     parser.add_argument("out", metavar="OUT")
     a = parser.parse_args()
     first, second = (checkpoint_of(path) for path in (a.first, a.second))
-    before = weights_of(first)
+    before, after = weights_of(first), weights_of(second)
+    sizes = lambda weights: {name: value.shape for name, value in weights.items()}
+    if sizes(before) != sizes(after):
+        raise SystemExit(f"{a.second}: other sizes than {a.first}")
     for name, value in second["average"].items():
         if value.dtype.is_floating_point:
-            value.lerp_(before[name], a.fraction)
+            value.copy_(after[name].lerp(before[name], a.fraction))
     # What goes on from it begins anew.
     second.update(net=None, optimisers=[])
     torch.save(second, a.out)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -46,6 +46,22 @@ def make_data(folder, rate=RATE):
         f.write("librispeech251/7-0-0000.flac\n")
 
 
+@pytest.fixture
+def ended(monkeypatch, capsys):
+    """Runs a script that must fail with one line, which is returned."""
+
+    def run(main, *words):
+        import common
+
+        monkeypatch.setattr(sys, "argv", ["script.py", *map(str, words)])
+        with pytest.raises(SystemExit) as refused:
+            common.run(main)
+        # Options are refused by their parser, after the usage.
+        return capsys.readouterr().err.splitlines()[-1] if refused.value.code == 2 else str(refused.value)
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory):
     data = str(tmp_path_factory.mktemp("data") / "data")

@@ -15,6 +15,7 @@ import soundfile as sf
 import torch
 from safetensors.numpy import load_file, safe_open
 
+import average
 import dnsmos
 import live
 import losses
@@ -365,6 +366,24 @@ def test_what_was_exported_can_be_restored(prepared, checkpoint, tmp_path):
     run_script("restore.py", out, again)
     run_script("export.py", again, tmp_path / "second.safetensors", "--reference", second)
     agree(tmp_path / "first.csv", second)
+
+
+def test_the_mean_of_two_runs_has_a_fraction_of_each(checkpoint, tmp_path, monkeypatch, ended):
+    """The second one may be that of a large network, in 16 bits."""
+    first = train.checkpoint_of(checkpoint)
+    second = {**first, "average": {name: value + 1 for name, value in train.halved(first["average"], torch.float16).items()}}
+    torch.save(second, tmp_path / "second.pt")
+    monkeypatch.setattr(sys, "argv", ["average.py", checkpoint, str(tmp_path / "second.pt"), "0.25", str(tmp_path / "out.pt")])
+    average.main()
+    means, before = weights_of(str(tmp_path / "out.pt")), weights_of(first)
+    assert all(torch.allclose(means[name], value + 0.75, atol=2e-3) for name, value in before.items() if value.dtype.is_floating_point)
+    assert train.checkpoint_of(str(tmp_path / "out.pt"))["average"]["first.weight"].dtype == torch.float16
+    for words in ("1.5", "-0.1", "nan"):
+        line = ended(average.main, checkpoint, checkpoint, words, tmp_path / "no.pt")
+        assert line.endswith(f"argument FRACTION: {words}: expected a number from 0 to 1")
+    Run(1e-3, shape=dict(turns=2)).save(str(tmp_path / "other.pt"), 0.0)
+    assert ended(average.main, checkpoint, tmp_path / "other.pt", "0.5", tmp_path / "no.pt") == f"{tmp_path}/other.pt: other sizes than {checkpoint}"
+    assert not (tmp_path / "no.pt").exists()
 
 
 def test_live_losses_are_finite(prepared):
