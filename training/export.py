@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 import live
+from common import run
 from network import (
     BANDS,
     BINS,
@@ -26,7 +27,11 @@ from network import (
     features_of,
     interpolation,
 )
-from train import checkpoint_of, weights_of
+from train import checkpoint_of, fill, weights_of
+
+
+# Names and versions of the files of networks, causal and not.
+FORMATS = {True: ("alphamf-presence-causal", "2"), False: ("alphamf-presence", "3")}
 
 
 def quantised(w):
@@ -83,13 +88,12 @@ class Writer:
 
     def tensors(self):
         """Name, type and values, those of wider types first."""
-        tensors = [
-            ("scales", "F32", torch.cat(self.scales).numpy().astype(np.float32)),
-            ("biases", "F32", torch.cat(self.biases).numpy().astype(np.float32)),
-            ("weights", "I8", torch.cat(self.weights).numpy().astype(np.int8)),
-        ]
-        assert all(np.isfinite(values).all() for _, _, values in tensors)
-        return tensors
+        scales, biases = (torch.cat(values).numpy().astype(np.float32) for values in (self.scales, self.biases))
+        # A scale is that of the largest weight.
+        if not (np.isfinite(scales).all() and np.isfinite(biases).all()):
+            raise SystemExit("the weights are not finite: nothing is written")
+        weights = torch.cat(self.weights).numpy().astype(np.int8)
+        return [("scales", "F32", scales), ("biases", "F32", biases), ("weights", "I8", weights)]
 
 
 def write(path, name, header, tensors, version="2"):
@@ -149,11 +153,11 @@ def main():
     a = a.parse_args()
     c = checkpoint_of(a.checkpoint)
     hours = round(c["seen"] / 3600, 2)
-    net = (CausalPresenceNet if a.live else PresenceNet)(**c["shape"])
-    net.load_state_dict(weights_of(c))
+    net = (CausalPresenceNet if a.live else PresenceNet)(**c.get("shape", {}))
+    fill(net, weights_of(c), a.checkpoint)
     net.eval()
     tensors, header = parameters(net)
-    name, version = ("alphamf-presence-causal", "2") if a.live else ("alphamf-presence", "3")
+    name, version = FORMATS[a.live]
     header.update(window_seconds=WINDOW / RATE, hours=hours)
     write(a.out, name, header, tensors, version)
     print(header, {name: len(values) for name, _, values in tensors})
@@ -174,4 +178,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

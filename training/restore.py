@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file, safe_open
 
+from common import run
+from export import FORMATS
 from network import PLACES, CausalPresenceNet, PresenceNet, ends_of
 from train import Run
 
@@ -58,7 +60,8 @@ def fill(net, path):
     for layer in net.after:
         reader.convolution(layer)
     reader.convolution(net.last)
-    assert all(len(values) == 0 for values in reader.left.values())
+    if any(len(values) for values in reader.left.values()):
+        raise SystemExit(f"{path}: more weights than its header has")
 
 
 @torch.no_grad()
@@ -95,7 +98,13 @@ def sizes_of(header):
 def read(path, live):
     """The network of a file, and the file's header."""
     with safe_open(path, "np") as f:
-        header = json.loads(f.metadata()["header"])
+        metadata = f.metadata() or {}
+    name, (causal, whole) = metadata.get("format"), (FORMATS[kind][0] for kind in (True, False))
+    if name not in (causal, whole):
+        raise SystemExit(f"{path}: no speech-presence network, but {name}")
+    if live != (name == causal):
+        raise SystemExit(f"{path}: " + ("not the causal network, which --live needs" if live else "the causal network, which needs --live"))
+    header = json.loads(metadata["header"])
     net = (CausalPresenceNet if live else PresenceNet)(**sizes_of(header))
     fill(net, path)
     return net, header
@@ -115,12 +124,12 @@ def main():
     asked = {name: value for name, value in vars(a).items() if name in GROWING and value is not None}
     if any(value < sizes[name] for name, value in asked.items()):
         raise SystemExit(f"{a.model} has {sizes}: expected as many or more")
-    run = Run(rate=1e-3, live=a.live, shape={**sizes, **asked})
-    grow(small, run.net)
-    run.average = {name: value.clone() for name, value in run.net.state_dict().items()}
-    run.seen = 3600 * header["hours"]
-    run.save(a.checkpoint, 0.0)
+    state = Run(rate=1e-3, live=a.live, shape={**sizes, **asked})
+    grow(small, state.net)
+    state.average = {name: value.clone() for name, value in state.net.state_dict().items()}
+    state.seen = 3600 * header["hours"]
+    state.save(a.checkpoint, 0.0)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

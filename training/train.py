@@ -105,6 +105,14 @@ def weights_of(source):
     return {name: value.float() if value.dtype.is_floating_point else value for name, value in average.items()}
 
 
+def fill(net, weights, path):
+    """Fills a network with the weights of a checkpoint."""
+    try:
+        net.load_state_dict(weights)
+    except RuntimeError:
+        raise SystemExit(f"{path}: weights of another network, such as the causal one (--live)")
+
+
 class Run:
     """What goes on from one run to the next."""
 
@@ -123,7 +131,7 @@ class Run:
     def load(self, source):
         c = checkpoint_of(source, self.device)
         self.average = weights_of(c)
-        self.net.load_state_dict(c["net"] or self.average)
+        fill(self.net, c["net"] or self.average, source if isinstance(source, str) else "checkpoint")
         for optimiser, state in zip(self.optimisers, c["optimisers"]):
             # Its numbers take the type of the weights.
             optimiser.load_state_dict(state)

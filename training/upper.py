@@ -17,7 +17,7 @@ from export import Writer, spectrum, write
 from losses import stft
 from mixing import Mixer
 from network import BANDS, BINS, FEATURES, HOP, PAIR, RATE, WINDOW, PresenceNet, edges, features_of, levels, relative
-from train import checkpoint_of, follow, weights_of
+from train import checkpoint_of, fill, follow, weights_of
 
 FULL = 48000  # Hz
 UPPER, WIDTH = 20, 32  # bands above 8 kHz, bins of each: up to 18 kHz
@@ -99,7 +99,7 @@ def mix(a):
     in common (f32)."""
     torch.set_num_threads(1)
     presence = PresenceNet()
-    presence.load_state_dict(weights_of(a.presence))
+    fill(presence, weights_of(a.presence), a.presence)
     presence.eval()
     mixer = FullMixer(a.prepared, [a.seed, 48], SECONDS)
     scale = FULL // RATE
@@ -173,7 +173,7 @@ def learn(a):
 def export(a):
     c = checkpoint_of(a.checkpoint)
     net = Upper()
-    net.load_state_dict(c["average"])
+    fill(net, c["average"], a.checkpoint)
     net.eval()
     writer = Writer()
     for layer in (net.first, *net.local):

@@ -17,6 +17,7 @@ from safetensors.numpy import load_file, safe_open
 
 import average
 import dnsmos
+import export
 import live
 import losses
 import loudness
@@ -384,6 +385,29 @@ def test_the_mean_of_two_runs_has_a_fraction_of_each(checkpoint, tmp_path, monke
     Run(1e-3, shape=dict(turns=2)).save(str(tmp_path / "other.pt"), 0.0)
     assert ended(average.main, checkpoint, tmp_path / "other.pt", "0.5", tmp_path / "no.pt") == f"{tmp_path}/other.pt: other sizes than {checkpoint}"
     assert not (tmp_path / "no.pt").exists()
+
+
+def test_files_of_another_network_are_refused(checkpoint, tmp_path, ended):
+    """Each by one line, and nothing is written."""
+    live, spoilt, out = str(tmp_path / "live.pt"), str(tmp_path / "spoilt.pt"), tmp_path / "out"
+    Run(1e-3, live=True).save(live, 0.0)
+    c = train.checkpoint_of(checkpoint)
+    c["average"]["first.weight"][0] = float("nan")
+    torch.save(c, spoilt)
+    for words in ((live,), (checkpoint, "--live")):
+        assert ended(export.main, words[0], out, *words[1:]) == f"{words[0]}: weights of another network, such as the causal one (--live)"
+    with pytest.raises(SystemExit, match="weights of another network"):
+        Run(1e-3).load(live)
+    assert ended(export.main, spoilt, out) == "the weights are not finite: nothing is written"
+    models = {"--live": tmp_path / "live.safetensors", "": tmp_path / "net.safetensors"}
+    run_script("export.py", live, models["--live"], "--live")
+    run_script("export.py", checkpoint, models[""])
+    assert ended(restore.main, models["--live"], out) == f"{models['--live']}: the causal network, which needs --live"
+    assert ended(restore.main, models[""], out, "--live") == f"{models['']}: not the causal network, which --live needs"
+    export.write(tmp_path / "pool.safetensors", "alphamf-pool", {}, [("first", "F32", np.zeros(1, np.float32))])
+    assert ended(restore.main, tmp_path / "pool.safetensors", out) == f"{tmp_path}/pool.safetensors: no speech-presence network, but alphamf-pool"
+    assert "No such file" in ended(restore.main, tmp_path / "typo.safetensors", out)
+    assert not out.exists()
 
 
 def test_live_losses_are_finite(prepared):
