@@ -9,7 +9,7 @@ import argparse
 
 import torch
 
-from common import fraction, run
+from options import fraction, run
 from train import checkpoint_of, weights_of
 
 

@@ -1,7 +1,5 @@
-"""Helpers of several scripts, of eval/ too: ends and options of scripts, new folders, reading, parts and bands of signals, levels of speech, SI-SDR, logistic regression."""
+"""Helpers of several scripts, of eval/ too: new folders, reading, parts and bands of signals, levels of speech, SI-SDR, logistic regression."""
 
-import argparse
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +18,7 @@ def read_channels(path, dtype="float64"):
         return soundfile.read(path, dtype=dtype, always_2d=True)
     # A damaged header may claim more samples than fit.
     except (soundfile.LibsndfileError, MemoryError) as error:
-        raise soundfile.SoundFileRuntimeError(f"{path}: {getattr(error, 'error_string', error)}")
+        raise OSError(f"{path}: {getattr(error, 'error_string', error)}")
 
 
 def read_mono(path, rate, quality="VHQ"):
@@ -28,31 +26,6 @@ def read_mono(path, rate, quality="VHQ"):
     samples, own = read_channels(path)
     samples = samples.mean(1)
     return soxr.resample(samples, own, rate, quality=quality) if own != rate else samples
-
-
-def run(main):
-    """Runs a script: a file that cannot be read or written, or a program that fails, ends it with one line."""
-    try:
-        main()
-    except subprocess.CalledProcessError as error:
-        said = (error.stderr or "").strip().splitlines()
-        raise SystemExit(said[-1] if said else error)
-    except (OSError, soundfile.SoundFileError) as error:
-        raise SystemExit(error)
-
-
-def existing_folder(text):
-    """A folder of an option, which must be there."""
-    if not Path(text).is_dir():
-        raise argparse.ArgumentTypeError(f"{text}: no such folder")
-    return Path(text)
-
-
-def fraction(text):
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text}: expected a number from 0 to 1")
-    return value
 
 
 def kept_clips(data):

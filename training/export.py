@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 import live
-from common import run
 from network import (
     BANDS,
     BINS,
@@ -27,6 +26,7 @@ from network import (
     features_of,
     interpolation,
 )
+from options import run
 from train import checkpoint_of, fill, weights_of
 
 

@@ -19,7 +19,8 @@ import numpy as np
 import soundfile as sf
 from scipy.signal import fftconvolve
 
-from common import band, kept_clips, new_folders, part, read_mono, run, spoken_power
+from common import band, kept_clips, new_folders, part, read_mono, spoken_power
+from options import run
 from prepare import sound_files
 
 KINDS = ("event", "impulsive", "babble", "wind", "steady", "vehicle", "tonal")

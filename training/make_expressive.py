@@ -18,7 +18,8 @@ import numpy as np
 import soundfile as sf
 
 import voices
-from common import active_power, new_folders, run
+from common import active_power, new_folders
+from options import run
 from prepare import highpass, read, sound_files, trim
 
 RATE = 16000

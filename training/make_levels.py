@@ -24,7 +24,8 @@ import numpy as np
 import soundfile
 from scipy.signal import fftconvolve
 
-from common import band, kept_clips, new_folders, part, read_mono, run, spoken_power
+from common import band, kept_clips, new_folders, part, read_mono, spoken_power
+from options import run
 
 FOLDS = 5
 SNRS = (-5, 0, 5, 10, 15, 20, 25, 30)

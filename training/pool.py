@@ -26,11 +26,12 @@ from torch import nn
 from torch.nn import functional as F
 
 import voices
-from common import new_folders, run, si_sdr
+from common import new_folders, si_sdr
 from export import write
 from losses import compressed_error
 from make_expressive import power_above_75_hz
 from network import AVERAGES, BANDS, BINS, HOP, PAIR, RATE, WINDOW, edges, interpolation
+from options import run
 from prepare import highpass, read, sound_files, speech_files, trim
 
 # --- mixtures -----------------------------------------------------------------------------------------------------------

@@ -25,7 +25,8 @@ import soxr
 
 import same_sound
 import voices
-from common import existing_folder, fraction, kept_clips, read_channels, run
+from common import kept_clips, read_channels
+from options import existing_folder, fraction, run
 
 NARROW, FULL = 16000, 48000  # Hz
 PART_BYTES = 60 << 20
@@ -138,7 +139,7 @@ def readable(files, rate):
     for label, f in files:
         try:
             x = read(f, rate)
-        except sf.SoundFileError as e:
+        except OSError as e:
             print("left out:", e)
             continue
         yield (label, f, x), resampled(x, rate, same_sound.RATE)

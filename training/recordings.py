@@ -26,12 +26,14 @@ class Recordings:
     """All recordings of one kind (speech, noise, room) that prepare.py has decoded, end to end in one tensor on `device`."""
 
     def __init__(self, folder, kind, device):
+        rows = sorted(index_of(folder)[kind])
+        if not rows:
+            raise SystemExit(f"{folder}: no recordings of the kind {kind}")
         parts = [np.load(path, mmap_mode="r") for path in sorted(glob.glob(os.path.join(folder, kind + "-*.npy")))]
         first = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
         self.data = torch.empty(int(first[-1]), dtype=torch.from_numpy(parts[0][:1].copy()).dtype, device=device)
         for at, part in zip(first, parts):
             self.data[at : at + len(part)] = torch.from_numpy(np.array(part))
-        rows = sorted(index_of(folder)[kind])
         self.labels = sorted({row[0] for row in rows})
         number = {label: i for i, label in enumerate(self.labels)}
         self.at = np.array([first[part] + at for _, part, at, _ in rows])

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file, safe_open
 
-from common import run
 from export import FORMATS
 from network import PLACES, CausalPresenceNet, PresenceNet, ends_of
+from options import run
 from train import Run
 
 

@@ -28,7 +28,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from common import existing_folder, run
+from options import existing_folder, run
 
 RATE = 16000  # Hz
 WINDOW, HOP = 1024, 512

@@ -20,7 +20,8 @@ import tempfile
 import numpy as np
 import soundfile
 
-from common import RATE, is_speech, kept_clips, logistic_regression, read_mono, run
+from common import RATE, is_speech, kept_clips, logistic_regression, read_mono
+from options import run
 
 SECONDS = 10.0
 SNR_DB = (-5, 20)

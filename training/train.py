@@ -25,6 +25,7 @@ from dnsmos import Judge
 from losses import live_losses, losses
 from mixing import Mixer
 from network import CausalPresenceNet, PresenceNet
+from options import finite, positive, run, whole
 
 REPORT_EVERY = 20  # steps
 SAVE_SECONDS = 60
@@ -257,29 +258,6 @@ def learn(rank, a):
         run.save(a.checkpoint, spent())
 
 
-def whole(text):
-    """A count of an option, 1 or more."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: expected 1 or more")
-    return value
-
-
-def positive(text):
-    """A number of an option: finite, above 0."""
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text}: expected a number above 0")
-    return value
-
-
-def finite(text):
-    value = float(text)
-    if not np.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text}: expected a number")
-    return value
-
-
 def arguments(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("prepared", help="folder that prepare.py has made")
@@ -310,9 +288,13 @@ def arguments(words=None):
     return a
 
 
-if __name__ == "__main__":
+def main():
     a = arguments()
     if a.processes == 1:
         learn(0, a)
     else:
         mp.spawn(learn, (a,), nprocs=a.processes)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -51,11 +51,11 @@ def ended(monkeypatch, capsys):
     """Runs a script that must fail with one line, which is returned."""
 
     def run(main, *words):
-        import common
+        import options
 
         monkeypatch.setattr(sys, "argv", ["script.py", *map(str, words)])
         with pytest.raises(SystemExit) as refused:
-            common.run(main)
+            options.run(main)
         # Options are refused by their parser, after the usage.
         return capsys.readouterr().err.splitlines()[-1] if refused.value.code == 2 else str(refused.value)
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import soundfile as sf
 
-import common
 import gather
+import options
 import prepare
 from conftest import make_data
 
@@ -196,7 +196,7 @@ def test_an_interrupted_run_leaves_no_index_of_an_earlier_one(tmp_path, monkeypa
     ):
         with monkeypatch.context() as patched, pytest.raises(SystemExit) as refused:
             patched.setattr(sys, "argv", ["prepare.py", str(index.parent), *words])
-            common.run(prepare.main)
+            options.run(prepare.main)
         assert str(refused.value).startswith(expected), words
         assert json.loads(index.read_text())["noise"]
 

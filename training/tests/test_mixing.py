@@ -4,6 +4,7 @@ import glob
 import os
 
 import numpy as np
+import pytest
 import torch
 
 import recordings
@@ -20,6 +21,14 @@ def test_voices_kept_apart_are_not_prepared_and_made_ones_are(prepared):
     assert {"8", "voice0", "actor"} <= labels
     assert any(label.startswith("made-") for label in labels)
     assert not any(label.endswith("-7") for label in labels)
+
+
+def test_a_folder_without_recordings_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="index.json"):
+        Recordings(tmp_path, "noise", "cpu")
+    (tmp_path / "index.json").write_text('{"noise": []}')
+    with pytest.raises(SystemExit, match="no recordings of the kind noise"):
+        Recordings(tmp_path, "noise", "cpu")
 
 
 def test_parts_are_small_and_hold_all_clips(prepared):

@@ -1,0 +1,53 @@
+"""Options of several scripts, of eval/ too, and the line by which they end. Needs no package, as train.py may run where few are."""
+
+import argparse
+import math
+import subprocess
+from pathlib import Path
+
+
+def run(main):
+    """Runs a script: a file that cannot be read or written, or a program that fails, ends it with one line."""
+    try:
+        main()
+    except subprocess.CalledProcessError as error:
+        said = (error.stderr or "").strip().splitlines()
+        raise SystemExit(said[-1] if said else error)
+    except OSError as error:
+        raise SystemExit(error)
+
+
+def existing_folder(text):
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"{text}: no such folder")
+    return Path(text)
+
+
+def whole(text):
+    """A count, 1 or more."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text}: expected 1 or more")
+    return value
+
+
+def positive(text):
+    """A finite number above 0."""
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text}: expected a number above 0")
+    return value
+
+
+def finite(text):
+    value = float(text)
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text}: expected a number")
+    return value
+
+
+def fraction(text):
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text}: expected a number from 0 to 1")
+    return value
