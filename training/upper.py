@@ -17,6 +17,7 @@ from export import Writer, spectrum, write
 from losses import stft
 from mixing import Mixer
 from network import BANDS, BINS, FEATURES, HOP, PAIR, RATE, WINDOW, PresenceNet, edges, features_of, levels, relative
+from options import run, whole
 from train import checkpoint_of, fill, follow, weights_of
 
 FULL = 48000  # Hz
@@ -138,11 +139,13 @@ def learn(a):
     torch.manual_seed(0)
     data = np.load(a.mixtures)
     inputs, targets = (torch.from_numpy(data[name]) for name in ("inputs", "targets"))
+    batch = 16
+    if len(inputs) <= batch:
+        raise SystemExit(f"{a.mixtures}: {len(inputs)} mixtures, expected {batch + 1} or more")
     kept = len(inputs) // 16
     net, rng = Upper(), np.random.default_rng(0)
     average = {name: value.clone() for name, value in net.state_dict().items()}
     optimiser = torch.optim.AdamW(net.parameters(), lr=2e-3, weight_decay=0.05, betas=(0.9, 0.98))
-    batch = 16
     steps = a.epochs * ((len(inputs) - kept) // batch)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, total_steps=steps, pct_start=0.1)
     step = 0
@@ -212,13 +215,13 @@ def main():
     b.add_argument("prepared")
     b.add_argument("presence", help="checkpoint of train.py")
     b.add_argument("mixtures")
-    b.add_argument("--count", type=int, default=4000)
+    b.add_argument("--count", type=whole, default=4000)
     b.add_argument("--seed", type=int, default=1)
     b.set_defaults(run=mix)
     b = commands.add_parser("learn")
     b.add_argument("mixtures")
     b.add_argument("checkpoint")
-    b.add_argument("--epochs", type=int, default=20)
+    b.add_argument("--epochs", type=whole, default=20)
     b.set_defaults(run=learn)
     b = commands.add_parser("export")
     b.add_argument("checkpoint")
@@ -230,4 +233,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

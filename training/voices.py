@@ -11,6 +11,9 @@ import numpy as np
 import soundfile as sf
 import soxr
 
+from common import read_channels
+from options import run
+
 FRAME, HOP = 0.032, 0.008  # s, of the spectra whose envelopes are changed
 LIFTER = 0.0018  # s: slower ripples of the log spectrum are its envelope
 
@@ -136,13 +139,16 @@ def make(x, rng, rate=16000):
     return "shouted", shouted(x, pitch, formants, rng.uniform(3, 9), roughness, rng, rate)
 
 
-if __name__ == "__main__":
+def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", metavar="IN.flac")
     parser.add_argument("folder", metavar="OUT_FOLDER")
     a = parser.parse_args()
+    samples, at = read_channels(a.source, "float32")
+    if len(samples) < FRAME * at:
+        raise SystemExit(f"{a.source}: shorter than {FRAME} s")
+    samples = samples.mean(1)
     os.makedirs(a.folder, exist_ok=True)
-    samples, at = sf.read(a.source, dtype="float32")
     draw = np.random.default_rng(0)
     made = dict(
         raised=raised(samples, 1.8, 1.15, at, 3.0),
@@ -152,3 +158,7 @@ if __name__ == "__main__":
     )
     for name, values in made.items():
         sf.write(os.path.join(a.folder, name + ".flac"), values, at)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -24,6 +24,8 @@ import loudness
 import network
 import restore
 import train
+import upper
+import voices
 from conftest import TRAINING
 from mixing import Mixer
 from network import BANDS, BINS, HALF_BANDS, features_of
@@ -408,6 +410,30 @@ def test_files_of_another_network_are_refused(checkpoint, tmp_path, ended):
     assert ended(restore.main, tmp_path / "pool.safetensors", out) == f"{tmp_path}/pool.safetensors: no speech-presence network, but alphamf-pool"
     assert "No such file" in ended(restore.main, tmp_path / "typo.safetensors", out)
     assert not out.exists()
+
+
+def test_too_few_mixtures_above_eight_kilohertz_are_refused(tmp_path, ended):
+    """Below 17 there is no step, or none that is judged."""
+    np.savez(tmp_path / "few.npz", inputs=np.zeros((16, 2, upper.INPUTS), np.float16), targets=np.zeros((16, 2, 3, upper.UPPER), np.float32))
+    assert ended(upper.main, "learn", tmp_path / "few.npz", tmp_path / "out.pt") == f"{tmp_path}/few.npz: 16 mixtures, expected 17 or more"
+    assert ended(upper.main, "learn", tmp_path / "few.npz", tmp_path / "out.pt", "--epochs", 0).endswith("argument --epochs: 0: expected 1 or more")
+    assert ended(upper.main, "mix", tmp_path, "checkpoint.pt", "mixtures.npz", "--count", 0).endswith("argument --count: 0: expected 1 or more")
+
+
+def test_made_voices_are_of_any_recording(tmp_path, monkeypatch, ended):
+    """Of the mean of two channels; a recording shorter than a frame was a traceback."""
+    rng = np.random.default_rng(0)
+    for name, samples in (("stereo", 8000), ("short", 100), ("empty", 0)):
+        sf.write(tmp_path / f"{name}.wav", 0.1 * rng.standard_normal((samples, 2)), 16000)
+    monkeypatch.setattr(sys, "argv", ["voices.py", str(tmp_path / "stereo.wav"), str(tmp_path / "made")])
+    voices.main()
+    made = [sf.read(path)[0] for path in (tmp_path / "made").iterdir()]
+    assert len(made) == 4 and all(x.shape == (8000,) and x.any() for x in made)
+    for name in ("short", "empty"):
+        assert ended(voices.main, tmp_path / f"{name}.wav", tmp_path / "none").startswith(f"{tmp_path}/{name}.wav: shorter than ")
+    (tmp_path / "bad.wav").write_text("text")
+    assert ended(voices.main, tmp_path / "bad.wav", tmp_path / "none").startswith(f"{tmp_path}/bad.wav: ")
+    assert not (tmp_path / "none").exists()
 
 
 def test_live_losses_are_finite(prepared):
