@@ -22,6 +22,7 @@ import soundfile
 import torch
 
 from export import write
+from options import existing_folder, run
 from train import loaded
 
 HIDDEN, STEPS, BATCH = 12, 1200, 4000
@@ -49,8 +50,10 @@ def cells_of(denoise, path):
         run = subprocess.run(command, capture_output=True, text=True, check=True)
     found = {}
     for slot, band, recorded, expected, inputs in CELL.findall(re.sub(r"\x1b\[[0-9;]*m", "", run.stderr)):
-        values = [float(x) for x in inputs.split(", ")]
-        found[int(slot), int(band)] = (float(recorded), float(expected), values)
+        values = float(recorded), float(expected), [float(x) for x in inputs.split(", ")]
+        # Where no voice is expected, there are no numbers.
+        if np.isfinite([values[1], *values[2]]).all():
+            found[int(slot), int(band)] = values
     return found
 
 
@@ -82,11 +85,15 @@ def recording(row, found, truth):
 
 def gather(denoise, folders):
     recordings = []
-    for folder in map(Path, folders):
+    for folder in folders:
         with open(folder / "list.csv") as table:
             for row in csv.DictReader(table):
                 truth = levels_of((folder / "clean" / row["file"]).with_suffix(".wav"))
-                recordings.append(recording(row, cells_of(denoise, str(folder / "noisy" / row["file"])), truth))
+                cells = cells_of(denoise, str(folder / "noisy" / row["file"]))
+                if not cells:
+                    print(row["file"], "is left out: no levels", flush=True)
+                    continue
+                recordings.append(recording(row, cells, truth))
                 print(row["file"], len(recordings[-1]["y"]), flush=True)
     return recordings
 
@@ -207,13 +214,13 @@ def export(network, recordings, out, reference):
         Path(reference).write_text("\n".join([",".join(names), *rows]) + "\n")
 
 
-if __name__ == "__main__":
+def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     of_cells = commands.add_parser("cells")
     of_cells.add_argument("denoise")
     of_cells.add_argument("cells")
-    of_cells.add_argument("mixtures", nargs="+")
+    of_cells.add_argument("mixtures", type=existing_folder, nargs="+")
     of_learn = commands.add_parser("learn")
     of_learn.add_argument("cells")
     of_learn.add_argument("out")
@@ -223,6 +230,13 @@ if __name__ == "__main__":
         torch.save(gather(a.denoise, a.mixtures), a.cells)
     else:
         recordings = loaded(a.cells)
+        plain = [r for r in recordings if not r["kilobits"]]
+        folds = len({r["fold"] for r in plain})
+        if len(plain) < 5 or folds < 2:
+            raise SystemExit(f"{a.cells}: {len(plain)} mixtures without a codec in {folds} folds, expected 5 in 2 at least")
         judge(recordings)
-        recordings = [r for r in recordings if not r["kilobits"]]
-        export(fit(recordings), recordings, a.out, a.reference)
+        export(fit(plain), plain, a.out, a.reference)
+
+
+if __name__ == "__main__":
+    run(main)
