@@ -4,7 +4,7 @@
     make_development.py OUT --data DATA [--rate 16000|8000|48000] [--each 10] [--seed 1] [--seconds 6]
 
 Voices of DATA/dev/speech16 and of the list DATA/dev/voices16.txt, above 16 kHz of DATA/dev/speech48; noises of DATA/dev/noise; rooms of
-DATA/dev/rir. Kinds, as far as there are noises: event, impulsive, babble, wind, steady, vehicle, tonal; `voice`, one other voice; `room`,
+DATA/dev/rir. Kinds, as far as there are recordings: event, impulsive, babble, wind, steady, vehicle, tonal; `voice`, one other voice; `room`,
 voice and noise in one room, the clean side being the voice in that room. SNR 0, 5, 10, 15 dB in turn (another voice 5 at least), by energy
 above 75 Hz while the voice speaks. Writes OUT/clean/KIND__NN.wav, OUT/noisy/KIND__NN.wav (the same names) and OUT/list.csv. The same
 arguments give the same samples, another seed other mixtures.
@@ -20,7 +20,7 @@ import soundfile as sf
 from scipy.signal import fftconvolve
 
 from common import band, kept_clips, new_folders, part, read_mono, spoken_power
-from options import run
+from options import existing_folder, positive, run, whole
 from prepare import sound_files
 
 KINDS = ("event", "impulsive", "babble", "wind", "steady", "vehicle", "tonal")
@@ -75,11 +75,11 @@ def mixture(kind, number, voices, noises, rooms, rate, seconds, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
-    parser.add_argument("--data", required=True)
-    parser.add_argument("--rate", type=int, default=16000, help="Hz")
-    parser.add_argument("--each", type=int, default=10, help="mixtures of a kind")
+    parser.add_argument("--data", type=existing_folder, required=True)
+    parser.add_argument("--rate", type=whole, default=16000, help="Hz")
+    parser.add_argument("--each", type=whole, default=10, help="mixtures of a kind")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=6.0)
+    parser.add_argument("--seconds", type=positive, default=6.0)
     a = parser.parse_args()
     new_folders(a.out, "clean", "noisy")
     dev = os.path.join(a.data, "dev")
@@ -90,7 +90,8 @@ def main():
     rooms = sound_files(os.path.join(dev, "rir"))
     if not (voices and rooms and any(noises.values())):
         raise SystemExit(f"{dev}: no voices, noises or rooms")
-    kinds = [kind for kind in (*KINDS, "voice", "room") if noises.get(kind) != []]
+    found = {**noises, "voice": len(set(map(speaker, voices))) > 1, "room": any(noises[kind] for kind in ROOM_KINDS)}
+    kinds = [kind for kind in (*KINDS, "voice", "room") if found[kind]]
     rows = []
     for kind in kinds:
         for number in range(a.each):

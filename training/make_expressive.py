@@ -19,7 +19,7 @@ import soundfile as sf
 
 import voices
 from common import active_power, new_folders
-from options import run
+from options import existing_folder, positive, run, whole
 from prepare import highpass, read, sound_files, trim
 
 RATE = 16000
@@ -61,15 +61,19 @@ def sources(data):
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("out")
-    a.add_argument("--data", required=True)
-    a.add_argument("--each", type=int, default=12, help="mixtures of a kind")
+    a.add_argument("--data", type=existing_folder, required=True)
+    a.add_argument("--each", type=whole, default=12, help="mixtures of a kind")
     a.add_argument("--seed", type=int, default=1)
-    a.add_argument("--seconds", type=float, default=5.0)
+    a.add_argument("--seconds", type=positive, default=5.0)
     a = a.parse_args()
     new_folders(a.out, "clean", "noisy")
     noises = {kind: [f for f in sound_files(os.path.join(a.data, "dev", "noise")) if os.path.basename(f).startswith(kind)] for kind in NOISES}
+    by_kind = sources(a.data)
+    missing = [kind for kind, (_, files) in by_kind.items() if not files] + [kind for kind, files in noises.items() if not files]
+    if missing:
+        raise SystemExit(f"{a.data}: no recordings of the kinds {', '.join(missing)}")
     n, rows = int(a.seconds * RATE), []
-    for kind, (make, files) in sources(a.data).items():
+    for kind, (make, files) in by_kind.items():
         order = np.random.default_rng([a.seed, zlib.crc32(kind.encode())]).permutation(len(files))
         for i in range(a.each):
             rng = np.random.default_rng([a.seed, zlib.crc32(kind.encode()), i])

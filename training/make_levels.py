@@ -25,7 +25,7 @@ import soundfile
 from scipy.signal import fftconvolve
 
 from common import band, kept_clips, new_folders, part, read_mono, spoken_power
-from options import run
+from options import existing_folder, positive, run
 
 FOLDS = 5
 SNRS = (-5, 0, 5, 10, 15, 20, 25, 30)
@@ -161,9 +161,9 @@ def mixture(sources, kind, number, seconds, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=existing_folder, required=True)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=6.0)
+    parser.add_argument("--seconds", type=positive, default=6.0)
     a = parser.parse_args()
     new_folders(a.out, "clean", "noisy")
     sources = Sources(a.data)

@@ -31,7 +31,7 @@ from export import write
 from losses import compressed_error
 from make_expressive import power_above_75_hz
 from network import AVERAGES, BANDS, BINS, HOP, PAIR, RATE, WINDOW, edges, interpolation
-from options import run
+from options import existing_folder, run, whole
 from prepare import highpass, read, sound_files, speech_files, trim
 
 # --- mixtures -----------------------------------------------------------------------------------------------------------
@@ -100,6 +100,8 @@ def mix(out, data, count, seed):
     new_folders(out, "clean", "noisy")
     kinds, (files, weights) = sources(data), noises(data)
     rooms = sound_files(Path(data) / "rir_train")
+    if not (files and rooms):
+        raise SystemExit(f"{data}: no noises or rooms")
     rows = []
     for kind, share in SHARES.items():
         for i in range(round(share * count)):
@@ -145,6 +147,10 @@ BLOCK = re.compile(r"bins=(\d+) bands=(\d+) model=\[(.*?)\] network=\[(.*?)\] le
 def dump(denoise, mixtures, out, jobs):
     """Of every mixture of one block: log odds of the model on bins and of the network on bands, levels of bands (frames x values,
     in hundredths), and both recordings."""
+    # Of all kinds in turn, so that a part of them is valid, too.
+    noisy = sorted(Path(mixtures).glob("noisy/*.wav"), key=lambda path: path.stem.split("__")[::-1])
+    if not noisy:
+        raise SystemExit(f"{mixtures}/noisy: no WAV files")
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
     listed = Path(mixtures) / "list.csv"
@@ -157,7 +163,7 @@ def dump(denoise, mixtures, out, jobs):
             command = [denoise, str(path), f"{folder}/out.wav", "--threads", "1", "--log", "trace"]
             run = subprocess.run(command, capture_output=True, text=True, check=True)
         blocks = BLOCK.findall(run.stderr)
-        noisy, rate = sf.read(path, dtype="float32")
+        recorded, rate = sf.read(path, dtype="float32")
         clean = sf.read(path.parent.parent / "clean" / path.name, dtype="float32")[0]
         if len(blocks) != 1:
             print(path.name, "is left out:", len(blocks), "blocks")
@@ -165,19 +171,18 @@ def dump(denoise, mixtures, out, jobs):
         bins, bands = int(blocks[0][0]), int(blocks[0][1])
         model, network, levels = (np.array(text.split(","), np.int16) for text in blocks[0][2:])
         values = dict(model=model.reshape(-1, bins), network=network.reshape(-1, BANDS)[:, :bands], levels=levels.reshape(-1, bands))
-        frames = -(-len(noisy) // (rate // 62.5)) + 3
+        frames = -(-len(recorded) // (rate // 62.5)) + 3
         if len(values["model"]) != frames:
             print(path.name, "is left out:", len(values["model"]), "of", int(frames), "frames")
             return
         # Renamed once it is whole: an interrupted one is made again.
         part = out / f"{path.stem}.part"
         with open(part, "wb") as f:
-            np.savez(f, noisy=noisy, clean=clean, rate=rate, voice=voice.get(path.name, ""), **values)
+            np.savez(f, noisy=recorded, clean=clean, rate=rate, voice=voice.get(path.name, ""), **values)
         part.replace(out / f"{path.stem}.npz")
 
     with ThreadPoolExecutor(jobs) as pool:
-        # Of all kinds in turn, so that a part of them is valid, too.
-        list(pool.map(of, sorted(Path(mixtures).glob("noisy/*.wav"), key=lambda path: path.stem.split("__")[::-1])))
+        list(pool.map(of, noisy))
 
 
 # --- the pool -----------------------------------------------------------------------------------------------------------
@@ -439,22 +444,22 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     a = commands.add_parser("mix")
     a.add_argument("out")
-    a.add_argument("--data", required=True)
-    a.add_argument("--count", type=int, default=300)
+    a.add_argument("--data", type=existing_folder, required=True)
+    a.add_argument("--count", type=whole, default=300)
     a.add_argument("--seed", type=int, default=1)
     a = commands.add_parser("dump")
     a.add_argument("denoise")
-    a.add_argument("mixtures")
+    a.add_argument("mixtures", type=existing_folder)
     a.add_argument("out")
-    a.add_argument("--jobs", type=int, default=1)
+    a.add_argument("--jobs", type=whole, default=1)
     a = commands.add_parser("learn")
-    a.add_argument("dumps")
+    a.add_argument("dumps", type=existing_folder)
     a.add_argument("out")
-    a.add_argument("--steps", type=int, default=600)
-    a.add_argument("--batch", type=int, default=4)
+    a.add_argument("--steps", type=whole, default=600)
+    a.add_argument("--batch", type=whole, default=4)
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--reference")
-    a.add_argument("--judge", nargs="*", default=[])
+    a.add_argument("--judge", type=existing_folder, nargs="*", default=[])
     a = parser.parse_args()
     if a.command == "mix":
         mix(a.out, a.data, a.count, a.seed)
@@ -463,7 +468,10 @@ def main():
     else:
         torch.set_num_threads(1)
         examples = load(a.dumps)
-        net = learn([e for e in examples if not held_out(e)], a.steps, a.batch, a.seed)
+        learned = [e for e in examples if not held_out(e)]
+        if not learned:
+            raise SystemExit(f"{a.dumps}: no dumps to learn from")
+        net = learn(learned, a.steps, a.batch, a.seed)
         for those in ([e for e in examples if held_out(e)], *map(load, a.judge)):
             judge(those, net)
         export(net, examples, a.out, a.reference)

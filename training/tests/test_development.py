@@ -91,6 +91,27 @@ def test_the_list_of_voices_may_have_empty_lines_and_must_be_there(data, tmp_pat
     assert "No such file or directory" in (line := refused(tmp_path / "data", tmp_path / "c")) and "voices16.txt" in line
 
 
+def test_kinds_without_recordings_are_left_out(data, tmp_path):
+    """One voice has no other one, and tonal noise is in no room."""
+    for side, keep in (("dev/speech16", "anna"), ("dev/noise", "wind"), ("dev/rir", "hall")):
+        (tmp_path / "data" / side).mkdir(parents=True)
+        for path in (data / side).glob(f"{keep}*"):
+            shutil.copy(path, tmp_path / "data" / side)
+    (tmp_path / "data/dev/voices16.txt").touch()
+    assert {path.name.split("__")[0] for path in made(tmp_path / "data", tmp_path / "out")} == {"wind", "list.csv"}
+
+
+def test_expressive_mixtures_need_recordings_of_every_kind(data, tmp_path, ended):
+    shutil.copytree(data, tmp_path / "data")
+    folder = tmp_path / "data/dev_expressive"
+    folder.mkdir()
+    (folder / "manifest.csv").write_text("file,emotion\na.wav,cry\n")
+    words = tmp_path / "out", "--data", tmp_path / "data"
+    assert ended(make_expressive.main, *words) == f"{tmp_path}/data: no recordings of the kinds acted, cartoon, child, lively, tonal"
+    assert ended(make_expressive.main, *words, "--each", "0").endswith("argument --each: 0: expected 1 or more")
+    assert ended(make_expressive.main, *words, "--seconds", "nan").endswith("argument --seconds: nan: expected a number above 0")
+
+
 def test_a_silent_voice_is_refused(data, tmp_path):
     """Its mixtures were not numbers, and their files held full scale."""
     shutil.copytree(data, tmp_path / "data")

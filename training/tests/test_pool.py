@@ -65,6 +65,26 @@ def test_the_file_has_the_network_of_the_program(dumps, tmp_path):
     assert sum(row.startswith("outputs") for row in rows) == len(examples) and len(rows) == len(examples) + 4
 
 
+def test_folders_without_anything_are_refused(tmp_path, ended):
+    """A missing one was a traceback of numpy, and one without mixtures was dumped as nothing."""
+    out = tmp_path / "out"
+    for words in (("learn", tmp_path / "typo", out), ("dump", "denoise", tmp_path / "typo", out), ("mix", out, "--data", tmp_path / "typo")):
+        assert ended(pool.main, *words).endswith("typo: no such folder")
+    assert ended(pool.main, "learn", tmp_path, out) == f"{tmp_path}: no dumps to learn from"
+    assert ended(pool.main, "dump", "denoise", tmp_path, out) == f"{tmp_path}/noisy: no WAV files"
+    for name in ("dev/voices16.txt", "speech_expressive/manifest.csv"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("file,emotion\n" if name.endswith("csv") else "")
+    assert ended(pool.main, "mix", out, "--data", tmp_path) == f"{tmp_path}: no noises or rooms"
+    (tmp_path / "noisy").mkdir()
+    sf.write(tmp_path / "noisy/a.wav", np.zeros(9), RATE)
+    assert "No such file" in ended(pool.main, "dump", tmp_path / "program", tmp_path, out)
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\necho trace >&2; echo 'denoise: broken' >&2; exit 1\n")
+    program.chmod(0o755)
+    assert ended(pool.main, "dump", program, tmp_path, out) == "denoise: broken"
+
+
 def test_a_dump_that_was_interrupted_is_made_again(tmp_path, monkeypatch):
     """What was written by half must not count as done: `learn` cannot read it."""
     count = 8
