@@ -30,9 +30,8 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-import soundfile
 
-from signals import SILENCE, band, decibels
+from signals import SILENCE, band, decibels, existing_folder, finite, read_channels, run, whole
 from signals import si_sdr as si_sdr_of_sound
 
 TAPS = 32
@@ -128,11 +127,11 @@ def clean_file(folder, name):
 
 def read(paths):
     """Signals cut to the shortest, and their rate."""
-    signals, rates = zip(*(soundfile.read(path) for path in paths))
+    signals, rates = zip(*map(read_channels, paths))
     lengths = [len(x) for x in signals]
-    if any(x.ndim > 1 for x in signals) or len(set(rates)) > 1 or max(lengths) - min(lengths) > 0.1 * rates[0]:
+    if any(x.shape[1] > 1 for x in signals) or len(set(rates)) > 1 or max(lengths) - min(lengths) > 0.1 * rates[0]:
         raise ValueError(f"{paths[-1]}: channels, rates {rates} or lengths {lengths} differ from those of the clean file")
-    return [x[: min(lengths)] for x in signals], rates[0]
+    return [x[: min(lengths), 0] for x in signals], rates[0]
 
 
 def score(name, a):
@@ -140,13 +139,19 @@ def score(name, a):
     folders = [clean_file(a.clean, name), a.results / name] + ([a.noisy / name] if a.noisy else [])
     signals, rate = read(folders)
     clean, found, *noisy = (band(x, rate, a.high_pass) for x in signals)
-    scores = {}
+    scores, silent = {}, (clean**2).mean() <= SILENCE
 
-    def add(names, compute):
+    def add(names, compute, beside_clean=True):
         try:
-            values = compute()
+            if beside_clean and silent:
+                raise ValueError("the clean file is silent")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                values = compute()
+            if np.isnan(values).any():
+                raise ValueError("it is not a number")
         except Exception as error:  # Packages raise errors of many types.
-            print(f"{name}: no {names}: {error!r}", file=sys.stderr)
+            print(f"{name}: no {names}: {error if type(error) is ValueError else repr(error)}", file=sys.stderr)
             values = np.nan
         scores.update(zip(names.split(), np.broadcast_to(values, len(names.split())).tolist()))
 
@@ -159,23 +164,24 @@ def score(name, a):
     if noisy:
         add("noise_left speech_lost artifact", lambda: residual(clean, noisy[0] - clean, found, rate))
     if a.dnsmos:
-        add("sig bak ovrl", lambda: dnsmos(found, rate))
+        add("sig bak ovrl", lambda: dnsmos(found, rate), beside_clean=False)
     return scores
 
 
 def means(rows):
-    return "  ".join(f"{name} {np.nanmean([row[name] for row in rows]):.3f}" for name in rows[0])
+    of_files = {name: [row[name] for row in rows if not np.isnan(row[name])] for name in rows[0]}
+    return "  ".join(f"{name} {np.mean(values) if values else np.nan:.3f}" for name, values in of_files.items())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("clean", type=Path)
-    parser.add_argument("results", type=Path)
-    parser.add_argument("--noisy", type=Path)
-    parser.add_argument("--high-pass", type=float, default=0.0, metavar="HZ")
+    parser.add_argument("clean", type=existing_folder)
+    parser.add_argument("results", type=existing_folder)
+    parser.add_argument("--noisy", type=existing_folder)
+    parser.add_argument("--high-pass", type=finite, default=0.0, metavar="HZ")
     parser.add_argument("--dnsmos", action="store_true")
     parser.add_argument("--csv")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=whole, default=2)
     a = parser.parse_args()
     names = sorted(path.name for path in a.results.glob("*.wav"))
     if not names:
@@ -196,4 +202,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

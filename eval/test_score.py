@@ -3,6 +3,7 @@
 import csv
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -69,8 +70,8 @@ def test_files_are_paired_by_name_and_scored_by_kind(tmp_path, signals):
         soundfile.write(tmp_path / "clean" / name, clean, RATE, "FLOAT")
         soundfile.write(tmp_path / "results" / name, clean + factor * noise, RATE, "FLOAT")
 
-    def run():
-        words = [sys.executable, score.__file__, "clean", "results", "--csv", "scores.csv"]
+    def run(*more):
+        words = [sys.executable, score.__file__, "clean", "results", "--csv", "scores.csv", *more]
         return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
 
     done = run()
@@ -82,3 +83,38 @@ def test_files_are_paired_by_name_and_scored_by_kind(tmp_path, signals):
     assert float(rows["sp21_babble.wav"]["sdr"]) == pytest.approx(20, abs=0.5)
     soundfile.write(tmp_path / "results/other.wav", clean, RATE)
     assert "no clean file for other.wav" in run().stderr
+    soundfile.write(tmp_path / "clean/other.wav", clean, RATE)
+    (tmp_path / "noisy").mkdir()
+    (tmp_path / "noisy/other.wav").write_text("text")
+    for path in (tmp_path / "results").iterdir():
+        if path.name != "other.wav":
+            path.unlink()
+    for words, line in (
+        (("--noisy", "noisy"), "noisy/other.wav: Format not recognised."),
+        (("--noisy", "typo"), "score.py: error: argument --noisy: typo: no such folder"),
+        (("--high-pass", "nan"), "score.py: error: argument --high-pass: nan: expected a number"),
+    ):
+        failed = run(*words)
+        assert failed.returncode and failed.stderr.splitlines()[-1] == line and "Traceback" not in failed.stderr
+
+
+def test_every_score_that_a_file_cannot_have_is_reported(tmp_path, signals, capsys):
+    """Also where a package returns one: a silent clean file had a STOI of 0."""
+    for package in ("fast_bss_eval", "pesq", "pystoi"):
+        pytest.importorskip(package)
+    clean, noise = (0.1 * x for x in signals)
+    spoilt = clean.copy()
+    spoilt[9] = np.nan
+    for folder, files in dict(clean=(0 * clean, clean, clean), results=(noise, spoilt, clean + 0.1 * noise)).items():
+        (tmp_path / folder).mkdir()
+        for name, x in zip("abc", files):
+            soundfile.write(tmp_path / folder / f"{name}.wav", x, RATE, "FLOAT")
+    a = SimpleNamespace(clean=tmp_path / "clean", results=tmp_path / "results", noisy=None, high_pass=0.0, dnsmos=False)
+    rows = [score.score(f"{name}.wav", a) for name in "abc"]
+    reported = capsys.readouterr().err.splitlines()
+    assert all(np.isnan(value) for row in rows[:2] for value in row.values())
+    assert [line for line in reported if line.startswith("a.wav")] == [f"a.wav: no {name}: the clean file is silent" for name in rows[0]]
+    assert [line.split(": ")[1] for line in reported if line.startswith("b.wav")] == [f"no {name}" for name in rows[1]]
+    assert len(reported) == 2 * len(rows[0])
+    assert score.means(rows) == score.means(rows[2:])
+    assert score.means(rows[:1]) == "  ".join(f"{name} nan" for name in rows[0])
