@@ -100,7 +100,7 @@ def products(u, v, start, end):
 
 
 def residual(clean, noise, found, rate):
-    """`noise_left`, `speech_lost` and `artifact`."""
+    """`noise_left`, which without noise is not a number, `speech_lost` and `artifact`."""
     blocks = max(1, round(len(clean) / max(rate // 2, 8 * TAPS)))
     edges = np.linspace(0, len(clean), blocks + 1).astype(int)
     padded = [np.pad(x, TAPS // 2) for x in (clean, noise)]
@@ -115,7 +115,7 @@ def residual(clean, noise, found, rate):
         lost += ((clean[start:end] - voice) ** 2).sum()
         artifact += ((found[start:end] - voice - rest) ** 2).sum()
     speech = clean @ clean
-    return [decibels(left, noise @ noise), decibels(lost, speech), decibels(artifact, speech)]
+    return [decibels(left, noise @ noise) if noise.any() else np.nan, decibels(lost, speech), decibels(artifact, speech)]
 
 
 def clean_file(folder, name):
@@ -142,18 +142,19 @@ def score(name, a):
     scores, silent = {}, (clean**2).mean() <= SILENCE
 
     def add(names, compute, beside_clean=True):
+        names, reason = names.split(), "not a number"
         try:
             if beside_clean and silent:
                 raise ValueError("the clean file is silent")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)
                 values = compute()
-            if np.isnan(values).any():
-                raise ValueError("it is not a number")
         except Exception as error:  # Packages raise errors of many types.
-            print(f"{name}: no {names}: {error if type(error) is ValueError else repr(error)}", file=sys.stderr)
-            values = np.nan
-        scores.update(zip(names.split(), np.broadcast_to(values, len(names.split())).tolist()))
+            values, reason = np.nan, error if type(error) is ValueError else repr(error)
+        by_name = dict(zip(names, np.broadcast_to(values, len(names)).tolist()))
+        if missing := [key for key, value in by_name.items() if np.isnan(value)]:
+            print(f"{name}: no {' '.join(missing)}: {reason}", file=sys.stderr)
+        scores.update(by_name)
 
     add("sdr", lambda: sdr(clean, found))
     add("si_sdr", lambda: si_sdr(clean, found))

@@ -35,6 +35,9 @@ def test_a_result_is_divided_into_voice_noise_and_the_rest(signals):
     left, lost, artifact = score.residual(clean, noise, 0.5 * clean + 0.1 * noise, RATE)
     assert (left, lost) == (pytest.approx(-20, abs=0.01), pytest.approx(-6.02, abs=0.01))
     assert artifact < -60
+    # Without noise there is none to be left, and the voice is judged all the same.
+    left, lost, artifact = score.residual(clean, 0 * noise, 0.5 * clean, RATE)
+    assert np.isnan(left) and lost == pytest.approx(-6.02, abs=0.01) and artifact < -60
     # Delayed voices are fitted; a tenth of something else is not.
     other = np.random.default_rng(1).standard_normal(2 * RATE)
     _, lost, artifact = score.residual(clean, noise, np.roll(clean, 3) + 0.1 * other, RATE)
@@ -109,12 +112,13 @@ def test_every_score_that_a_file_cannot_have_is_reported(tmp_path, signals, caps
         (tmp_path / folder).mkdir()
         for name, x in zip("abc", files):
             soundfile.write(tmp_path / folder / f"{name}.wav", x, RATE, "FLOAT")
-    a = SimpleNamespace(clean=tmp_path / "clean", results=tmp_path / "results", noisy=None, high_pass=0.0, dnsmos=False)
+    a = SimpleNamespace(clean=tmp_path / "clean", results=tmp_path / "results", noisy=tmp_path / "clean", high_pass=0.0, dnsmos=False)
     rows = [score.score(f"{name}.wav", a) for name in "abc"]
+    groups = ["sdr", "si_sdr", "seg_snr", "pesq", "stoi", "estoi", "noise_left speech_lost artifact"]
     reported = capsys.readouterr().err.splitlines()
     assert all(np.isnan(value) for row in rows[:2] for value in row.values())
-    assert [line for line in reported if line.startswith("a.wav")] == [f"a.wav: no {name}: the clean file is silent" for name in rows[0]]
-    assert [line.split(": ")[1] for line in reported if line.startswith("b.wav")] == [f"no {name}" for name in rows[1]]
-    assert len(reported) == 2 * len(rows[0])
+    assert [line for line in reported if line.startswith("a.wav")] == [f"a.wav: no {names}: the clean file is silent" for names in groups]
+    assert [line.split(": ")[1] for line in reported if line.startswith("b.wav")] == [f"no {names}" for names in groups]
+    assert reported[2 * len(groups) :] == ["c.wav: no noise_left: not a number"]
     assert score.means(rows) == score.means(rows[2:])
     assert score.means(rows[:1]) == "  ".join(f"{name} nan" for name in rows[0])
