@@ -19,7 +19,7 @@ import numpy as np
 import soundfile
 from scipy.signal import fftconvolve
 
-from signals import active_power
+from signals import active_power, existing_folder, mixtures, new_folders, read_exactly, recordings, run
 
 RATE, LENGTH, TURN = 16000, 14 * 16000, 4 * 16000
 CROSSTALK, PAN, NOISE = (10 ** (db / 20) for db in (-15, -6, -8))
@@ -34,23 +34,24 @@ def elsewhere(noise, rng):
     return fftconvolve(noise, room / np.sqrt((room**2).sum()))[: len(noise)]
 
 
-def make(mixtures, out):
-    noisy = [p for p in sorted((mixtures / "noisy").glob("*.wav")) if not p.name.startswith(("voice__", "room__"))]
-    chosen = noisy[:: max(1, len(noisy) // FILES)][:FILES]
-    clean = [soundfile.read(mixtures / "clean" / p.name)[0] for p in chosen]
-    noises = [soundfile.read(p)[0] - voice for p, voice in zip(chosen, clean)]
+def make(folder, out):
+    names, clean, noises = mixtures(folder, FILES, RATE)
+    new_folders(out, "clean", "noisy")
     in_turn = np.arange(LENGTH) % (2 * TURN) < TURN
 
     def voice(i):
-        return np.resize(clean[i % len(chosen)], LENGTH) / np.sqrt(active_power(clean[i % len(chosen)], RATE))
+        i %= len(names)
+        return np.resize(clean[i], LENGTH) / np.sqrt(active_power(clean[i], RATE, folder / "clean" / names[i]))
 
     def noise(i):
-        whole = np.resize(noises[i % len(chosen)], LENGTH)
+        whole = np.resize(noises[i % len(names)], LENGTH)
         return NOISE * whole / np.sqrt((whole**2).mean())
 
-    for i in range(len(chosen)):
+    for i in range(len(names)):
         # Some mixtures have the same voice.
-        different = next(k for k in range(i + 5, i + 5 + len(chosen)) if not np.allclose(voice(k), voice(i), atol=1e-3))
+        different = next((k for k in range(i + 5, i + 5 + len(names)) if not np.allclose(voice(k), voice(i), atol=1e-3)), None)
+        if different is None:
+            raise SystemExit(f"{folder}: one voice, expected others")
         one, other, silence = voice(i), voice(different), np.zeros(LENGTH)
         near = noise(i + 1)
         far = elsewhere(near, np.random.default_rng(i))
@@ -65,7 +66,6 @@ def make(mixtures, out):
             voices, noises_of = np.transpose(voices), np.transpose(noises_of)
             scale = 0.05 / np.sqrt(((voices + noises_of) ** 2).mean())
             for name, signal in (("clean", voices), ("noisy", voices + noises_of)):
-                (out / name).mkdir(parents=True, exist_ok=True)
                 soundfile.write(out / name / f"{kind}__{i:02}.wav", scale * signal, RATE, "FLOAT")
 
 
@@ -80,8 +80,8 @@ def score(out, results):
     for kind in KINDS:
         for result in [out / "noisy", *results]:
             ratios = []
-            for path in sorted((out / "clean").glob(f"{kind}__*.wav")):
-                clean, estimate = soundfile.read(path)[0].T, soundfile.read(result / path.name)[0].T
+            for name in recordings(out, f"{kind}__*.wav"):
+                clean, estimate = (read_exactly(folder / name, RATE, LENGTH, 2).T for folder in (out / "clean", result))
                 ratios.append(np.mean([ratio(voice, of) for voice, of in zip(clean, estimate) if voice.any()]))
             print(f"{kind}: {result}: {np.mean(ratios):.1f} dB, standard error {np.std(ratios, ddof=1) / np.sqrt(len(ratios)):.1f}, at least {np.min(ratios):.1f}")
 
@@ -90,11 +90,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     making = commands.add_parser("make")
-    making.add_argument("mixtures", type=Path)
+    making.add_argument("mixtures", type=existing_folder)
     making.add_argument("out", type=Path)
     scoring = commands.add_parser("score")
-    scoring.add_argument("out", type=Path)
-    scoring.add_argument("results", type=Path, nargs="+")
+    scoring.add_argument("out", type=existing_folder)
+    scoring.add_argument("results", type=existing_folder, nargs="+")
     a = parser.parse_args()
     if a.command == "make":
         make(a.mixtures, a.out)
@@ -103,4 +103,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

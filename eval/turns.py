@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from signals import active_power
+from signals import active_power, existing_folder, finite, mixtures, new_folders, read_exactly, recordings, run
 
 RATE, TURN, TURNS = 16000, 3 * 16000, 4
 SOFTER_DB = (0, 6, 12, 18)
@@ -22,28 +22,30 @@ PAIRS = 12
 APART = 3  # voices of a pair in the list of mixtures
 
 
-def turns(voice, second):
+def turns(voice, second, path):
     """Two turns of a voice, the first or the second ones."""
+    if len(voice) < 2 * TURN:
+        raise SystemExit(f"{path}: expected {2 * TURN // RATE} s or more")
     track = np.zeros(TURNS * TURN)
     for k in range(2):
         track[(2 * k + second) * TURN :][:TURN] = voice[k * TURN : (k + 1) * TURN]
-    return track / np.sqrt(active_power(voice, RATE))
+    return track / np.sqrt(active_power(voice, RATE, path))
 
 
-def make(mixtures, out, below):
-    noisy = [p for p in sorted((mixtures / "noisy").glob("*.wav")) if not p.name.startswith(("voice__", "room__"))]
-    chosen = noisy[:: max(1, len(noisy) // PAIRS)][:PAIRS]
-    clean = [soundfile.read(mixtures / "clean" / p.name)[0] for p in chosen]
-    for i in range(len(chosen)):
-        other = (i + 1) % len(chosen)
-        noise = np.resize(soundfile.read(chosen[other])[0] - clean[other], TURNS * TURN)
+def make(folder, out, below):
+    names, clean, noises = mixtures(folder, PAIRS, RATE)
+    if len(names) <= APART:
+        raise SystemExit(f"{folder}: {len(names)} mixtures, expected {APART + 1} or more")
+    turns_of = lambda i, second: turns(clean[i], second, folder / "clean" / names[i])
+    new_folders(out, "louder", "softer", "noisy")
+    for i in range(len(names)):
+        noise = np.resize(noises[(i + 1) % len(names)], TURNS * TURN)
         noise *= 10 ** (-below / 20) / np.sqrt((noise**2).mean())
-        loud = turns(clean[i], 0)
+        loud = turns_of(i, 0)
         for softer in SOFTER_DB:
-            soft = 10 ** (-softer / 20) * turns(clean[(i + APART) % len(chosen)], 1)
+            soft = 10 ** (-softer / 20) * turns_of((i + APART) % len(names), 1)
             scale = 0.05 / np.sqrt(((loud + soft + noise) ** 2).mean())
             for name, signal in (("louder", loud), ("softer", soft), ("noisy", loud + soft + noise)):
-                (out / name).mkdir(parents=True, exist_ok=True)
                 soundfile.write(out / name / f"{softer:02}dB__{i:02}.wav", scale * signal, RATE, "FLOAT")
 
 
@@ -52,8 +54,8 @@ def score(out, results):
     for result in [out / "noisy", *results]:
         for softer in SOFTER_DB:
             rows = []
-            for path in sorted((out / "noisy").glob(f"{softer:02}dB__*.wav")):
-                read = lambda folder: soundfile.read(folder / path.name)[0]
+            for name in recordings(out, f"{softer:02}dB__*.wav"):
+                read = lambda folder: read_exactly(folder / name, RATE, TURNS * TURN)[:, 0]
                 loud, soft, estimate = read(out / "louder"), read(out / "softer"), read(result)
                 ratio = lambda x, part: 10 * np.log10((x[part] ** 2).sum() / ((x - estimate)[part] ** 2).sum())
                 kept = 20 * np.log10(abs(estimate[second] @ soft[second]) / (soft[second] @ soft[second]))
@@ -66,12 +68,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     making = commands.add_parser("make")
-    making.add_argument("mixtures", type=Path)
+    making.add_argument("mixtures", type=existing_folder)
     making.add_argument("out", type=Path)
-    making.add_argument("--noise", type=float, default=20, metavar="DB", help="noise this far below the louder voice (20)")
+    making.add_argument("--noise", type=finite, default=20, metavar="DB", help="noise this far below the louder voice (20)")
     scoring = commands.add_parser("score")
-    scoring.add_argument("out", type=Path)
-    scoring.add_argument("results", type=Path, nargs="+")
+    scoring.add_argument("out", type=existing_folder)
+    scoring.add_argument("results", type=existing_folder, nargs="+")
     a = parser.parse_args()
     if a.command == "make":
         make(a.mixtures, a.out, a.noise)
@@ -80,4 +82,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

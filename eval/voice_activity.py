@@ -26,7 +26,7 @@ import tempfile
 import numpy as np
 import soundfile
 
-from signals import SPEECH_DB, is_speech
+from signals import SPEECH_DB, existing_folder, finite, is_speech, read_exactly, run
 
 RATE = 16_000
 FRAME = RATE // 100
@@ -152,13 +152,16 @@ def mean_and_error(values):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mixtures")
+    parser.add_argument("mixtures", type=existing_folder)
     parser.add_argument("--by-kind", action="store_true", help="print the areas by kind of mixture, too")
-    parser.add_argument("--speech-db", type=float, default=SPEECH_DB, help="level of speech, dB of the maximum [-40]")
+    parser.add_argument("--speech-db", type=finite, default=SPEECH_DB, help="level of speech, dB of the maximum [-40]")
     parser.add_argument("--csv", help="write the area of every file and detector")
-    parser.add_argument("--only", nargs="*", help="detectors: alphamf, alphamf-no-neural, track, segments, silero, webrtc")
+    known = ("alphamf", "alphamf-no-neural", "track", "segments", "silero", "webrtc")
+    parser.add_argument("--only", nargs="*", choices=known, metavar="DETECTOR", help=", ".join(known))
     parser.add_argument("--program", help="denoise, for track and segments")
     arguments = parser.parse_args()
+    if {"track", "segments"} & set(arguments.only or ()) and not arguments.program:
+        parser.error("track and segments need --program")
     detectors = {
         "alphamf": alphamf_scores,
         "alphamf-no-neural": lambda: alphamf_scores(no_neural=True),
@@ -172,15 +175,14 @@ def main():
     files = []
     for name in sorted(os.listdir(os.path.join(arguments.mixtures, "noisy"))):
         clean, noisy = (
-            soundfile.read(os.path.join(arguments.mixtures, side, name), dtype="float32") for side in ("clean", "noisy")
+            read_exactly(arguments.mixtures / side / name, RATE, dtype="float32")[:, 0] for side in ("clean", "noisy")
         )
-        if clean[1] != RATE or noisy[1] != RATE or noisy[0].ndim != 1:
-            raise SystemExit(f"{name}: expected one channel at {RATE} Hz")
-        is_speech = truth(clean[0], arguments.speech_db)
-        files.append((name, noisy[0], is_speech))
-    share = np.mean([is_speech.mean() for _, _, is_speech in files])
+        files.append((name, noisy, truth(clean, arguments.speech_db)))
     # A file of its own area has enough frames of either class; all count in the area over all frames.
     alone = [min(is_speech.sum(), (~is_speech).sum()) >= MIN_FRAMES for _, _, is_speech in files]
+    if not any(alone):
+        raise SystemExit(f"{arguments.mixtures}: no files with 0.1 s of speech and of pauses")
+    share = np.mean([is_speech.mean() for _, _, is_speech in files])
     print(f"{len(files)} files, {sum(alone)} of them scored alone, {100 * share:.0f} % of frames with speech")
     areas, f1s = {}, {}
     for name in names:
@@ -225,4 +227,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -21,6 +21,15 @@ def read_channels(path, dtype="float64"):
         raise OSError(f"{path}: {getattr(error, 'error_string', error)}")
 
 
+def read_exactly(path, rate, samples=None, channels=1, dtype="float64"):
+    """Samples (samples x channels) of a file with that rate, and so many samples and channels."""
+    x, own = read_channels(path, dtype)
+    if own != rate or x.shape[1] != channels or samples not in (None, len(x)):
+        count = "" if samples is None else f"{samples} samples of "
+        raise SystemExit(f"{path}: expected {count}{channels} channel{'s'[: channels - 1]} at {rate} Hz")
+    return x
+
+
 def read_mono(path, rate, quality="VHQ"):
     """The mean of all channels (float64) at a sample rate."""
     samples, own = read_channels(path)

@@ -1,0 +1,87 @@
+"""Recordings made of development mixtures, by turns.py and stereo.py, and what the scripts of this folder refuse."""
+
+import sys
+
+import numpy as np
+import pytest
+import soundfile
+
+import signals
+import stereo
+import turns
+import voice_activity
+
+RATE = 16000
+
+
+def mixtures(folder, count, seconds=6.0, rate=RATE, voices=None):
+    """As of make_development.py: noise that comes and goes, in place of voices."""
+    for side in ("clean", "noisy"):
+        (folder / side).mkdir(parents=True)
+    for i in range(count):
+        rng = np.random.default_rng(i % (voices or count))
+        n = int(seconds * rate)
+        x = 0.1 * rng.standard_normal(n) * (np.sin(np.arange(n) * 2 * np.pi / rate) > 0)
+        soundfile.write(folder / f"clean/wind__{i:02}.wav", x, rate)
+        soundfile.write(folder / f"noisy/wind__{i:02}.wav", x + 0.01 * np.random.default_rng(50 + i).standard_normal(n), rate)
+    return folder
+
+
+@pytest.fixture
+def ended(monkeypatch, capsys):
+    """Runs a script that must fail with one line, which is returned."""
+
+    def run(main, *words):
+        monkeypatch.setattr(sys, "argv", ["script.py", *map(str, words)])
+        with pytest.raises(SystemExit) as refused:
+            signals.run(main)
+        return capsys.readouterr().err.splitlines()[-1] if refused.value.code == 2 else str(refused.value)
+
+    return run
+
+
+@pytest.mark.parametrize("script", (turns, stereo))
+def test_mixtures_that_do_not_fit_are_refused(script, tmp_path, ended):
+    """At another rate, turns of 3 s were of 1 s or of 6 s."""
+    out = tmp_path / "out"
+    assert ended(script.main, "make", tmp_path / "typo", out).endswith("typo: no such folder")
+    assert ended(script.main, "make", tmp_path, out) == f"{tmp_path}/noisy: no mixtures with noise"
+    high = mixtures(tmp_path / "high", 5, rate=48000)
+    assert ended(script.main, "make", high, out) == f"{high}/clean/wind__00.wav: expected 1 channel at 16000 Hz"
+    few = mixtures(tmp_path / "few", 5, voices=1) if script is stereo else mixtures(tmp_path / "few", 3)
+    assert ended(script.main, "make", few, out) == f"{few}: " + ("one voice, expected others" if script is stereo else "3 mixtures, expected 4 or more")
+    if script is turns:
+        short = mixtures(tmp_path / "short", 5, seconds=5)
+        assert ended(script.main, "make", short, out) == f"{short}/clean/wind__00.wav: expected 6 s or more"
+    assert ended(script.main, "score", tmp_path, tmp_path) == f"{tmp_path}: no recordings of `make`"
+
+
+@pytest.mark.parametrize("script", (turns, stereo))
+def test_made_recordings_are_scored_and_results_of_other_lengths_refused(script, tmp_path, ended, monkeypatch, capsys):
+    out = tmp_path / "out"
+    for words in (("make", mixtures(tmp_path / "mixtures", 5), out), ("score", out, out / "noisy")):
+        monkeypatch.setattr(sys, "argv", ["script.py", *map(str, words)])
+        script.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 8 and "nan" not in "".join(lines)
+    assert ended(script.main, "make", tmp_path / "mixtures", out).endswith(": not empty, expected a new folder")
+    cut = tmp_path / "cut"
+    cut.mkdir()
+    assert ended(script.main, "score", out, tmp_path / "typo").endswith("typo: no such folder")
+    assert "/cut/" in (line := ended(script.main, "score", out, cut)) and line.count("\n") == 0
+    for path in (out / "noisy").iterdir():
+        soundfile.write(cut / path.name, soundfile.read(path)[0][:-9], RATE)
+    samples, channels = (12 * RATE, "1 channel") if script is turns else (14 * RATE, "2 channels")
+    assert ended(script.main, "score", out, cut).endswith(f": expected {samples} samples of {channels} at 16000 Hz")
+
+
+def test_detectors_need_their_program_and_files_with_pauses(tmp_path, ended):
+    main, made = voice_activity.main, mixtures(tmp_path / "mixtures", 2)
+    assert ended(main, made, "--only", "track").endswith("error: track and segments need --program")
+    assert "invalid choice: 'trac'" in ended(main, made, "--only", "trac")
+    assert "no such folder" in ended(main, tmp_path / "typo")
+    assert "No such file or directory: " in ended(main, made, "--only", "track", "--program", tmp_path / "typo")
+    (tmp_path / "none/noisy").mkdir(parents=True)
+    assert ended(main, tmp_path / "none") == f"{tmp_path}/none: no files with 0.1 s of speech and of pauses"
+    high = mixtures(tmp_path / "high", 1, rate=48000)
+    assert ended(main, high) == f"{high}/clean/wind__00.wav: expected 1 channel at 16000 Hz"
