@@ -17,6 +17,7 @@ import numpy as np
 import soundfile
 
 from score import sdr
+from signals import existing_folder, read_channels, run
 
 ALPHAS = (1.2, 1.5, 1.8)
 
@@ -39,14 +40,15 @@ def stable(alpha, samples, random):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("denoise", type=Path)
-    parser.add_argument("noizeus", type=Path)
+    parser.add_argument("noizeus", type=existing_folder)
     parser.add_argument("out", type=Path)
     a = parser.parse_args()
     truth = {}
     for number in range(21, 31):
         random = np.random.default_rng(number)
-        speech, rate = soundfile.read(a.noizeus / f"clean/sp{number}.wav")
-        babble = soundfile.read(a.noizeus / f"noisy/babble_5dB/sp{number}_babble_sn5.wav")[0]
+        speech, rate = read_channels(a.noizeus / f"clean/sp{number}.wav")
+        speech = speech[:, 0]
+        babble = read_channels(a.noizeus / f"noisy/babble_5dB/sp{number}_babble_sn5.wav")[0][:, 0]
         scale = np.sqrt((speech**2).mean() / 10**0.5 / 2)
         noisy = {"babble": babble, "babble and clicks": babble + bursts(speech, rate, random)}
         noisy |= {f"alpha-stable, alpha = {alpha}": speech + scale * stable(alpha, len(speech), random) for alpha in ALPHAS}
@@ -69,4 +71,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

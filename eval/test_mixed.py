@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import soundfile
 
+import impulses
 import signals
 import stereo
+import transcription
 import turns
 import voice_activity
 
@@ -73,6 +75,26 @@ def test_made_recordings_are_scored_and_results_of_other_lengths_refused(script,
         soundfile.write(cut / path.name, soundfile.read(path)[0][:-9], RATE)
     samples, channels = (12 * RATE, "1 channel") if script is turns else (14 * RATE, "2 channels")
     assert ended(script.main, "score", out, cut).endswith(f": expected {samples} samples of {channels} at 16000 Hz")
+
+
+def test_clicks_need_the_corpus_and_the_program(tmp_path, ended):
+    assert ended(impulses.main, "denoise", tmp_path / "typo", tmp_path / "out").endswith("typo: no such folder")
+    assert ended(impulses.main, "denoise", tmp_path, tmp_path / "out").startswith(f"{tmp_path}/clean/sp21.wav: ")
+
+
+def test_recognition_needs_texts_noises_and_a_recogniser(tmp_path, ended):
+    main, texts, noise, out = transcription.main, tmp_path / "texts", tmp_path / "noise", tmp_path / "out"
+    noise.mkdir()
+    texts.write_text("voice.wav hello\n")
+    assert ended(main, "run", texts, noise, out).endswith("error: give a recogniser: --whisper, --moonshine or --sphinx")
+    words = "run", texts, noise, out, "--sphinx"
+    assert ended(main, *words) == f"{noise}: no recordings of noise"
+    soundfile.write(noise / "wind-a.wav", np.zeros(9), RATE)
+    assert ended(main, *words) == f"{texts}: 'voice.wav hello': expected a path, a tab and a text"
+    texts.write_text("voice.wav\thello\n")
+    assert ended(main, *words).startswith("voice.wav: ")
+    assert "No such file" in ended(main, "run", tmp_path / "typo", noise, out, "--sphinx")
+    assert "No such file" in ended(main, "table", tmp_path)
 
 
 def test_detectors_need_their_program_and_files_with_pauses(tmp_path, ended):

@@ -25,7 +25,8 @@ import tomllib
 import numpy as np
 import soundfile
 
-from signals import band, read_mono, spoken_power
+import signals
+from signals import band, existing_folder, read_mono, spoken_power, whole
 
 RATE = 16_000
 WINDOW, HOP = 1024, 256
@@ -43,9 +44,13 @@ def mix(arguments, protocol):
     kinds = {}
     for name in sorted(os.listdir(arguments.noise)):
         kinds.setdefault(re.split("[-_]", name)[0], []).append(os.path.join(arguments.noise, name))
-    os.makedirs(arguments.out, exist_ok=True)
+    if not kinds:
+        raise SystemExit(f"{arguments.noise}: no recordings of noise")
     with open(arguments.texts) as lines:
         sentences = [line.rstrip("\n").split("\t") for line in lines if line.strip()]
+    if wrong := [sentence for sentence in sentences if len(sentence) != 2]:
+        raise SystemExit(f"{arguments.texts}: {wrong[0][0]!r}: expected a path, a tab and a text")
+    os.makedirs(arguments.out, exist_ok=True)
     names = sorted(kinds)
     rows = [["file", "sentence", "snr_db", "kind", "text"]]
     for number, (path, text) in enumerate(sentences):
@@ -282,13 +287,13 @@ def main():
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("run")
     command.add_argument("texts")
-    command.add_argument("noise")
+    command.add_argument("noise", type=existing_folder)
     command.add_argument("out")
     command.add_argument("--program", default="denoise")
     command.add_argument("--whisper", metavar="MODEL")
     command.add_argument("--moonshine", metavar="MODEL")
     command.add_argument("--sphinx", action="store_true")
-    command.add_argument("--sentences", type=int, default=1000, help="only the first of them")
+    command.add_argument("--sentences", type=whole, default=1000, help="only the first of them")
     command.add_argument("--by-kind", action="store_true")
     command.set_defaults(run=run)
     command = commands.add_parser("table")
@@ -296,9 +301,11 @@ def main():
     command.add_argument("--by-kind", action="store_true")
     command.set_defaults(run=table)
     arguments = parser.parse_args()
+    if arguments.run is run and not (arguments.whisper or arguments.moonshine or arguments.sphinx):
+        parser.error("give a recogniser: --whisper, --moonshine or --sphinx")
     with open(arguments.protocol, "rb") as protocol:
         arguments.run(arguments, tomllib.load(protocol))
 
 
 if __name__ == "__main__":
-    main()
+    signals.run(main)
