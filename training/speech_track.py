@@ -21,7 +21,7 @@ import numpy as np
 import soundfile
 
 from common import RATE, is_speech, kept_clips, logistic_regression, read_mono
-from options import run
+from options import run, whole
 
 SECONDS = 10.0
 SNR_DB = (-5, 20)
@@ -97,8 +97,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("data")
-    parser.add_argument("--mixtures", type=int, default=80)
-    parser.add_argument("--noises", type=int, default=32)
+    parser.add_argument("--mixtures", type=whole, default=80)
+    parser.add_argument("--noises", type=whole, default=32)
     parser.add_argument("--seed", type=int, default=4242)
     parser.add_argument("--save", help="write what was logged (NPZ)")
     a = parser.parse_args()

@@ -17,6 +17,7 @@ import live
 from common import is_speech, logistic_regression
 from mixing import Mixer
 from network import BANDS, HALF, RATE, WINDOW, interpolation
+from options import run, whole
 from restore import read
 
 SECONDS, BATCH = 8.0, 12
@@ -75,8 +76,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("prepared")
     parser.add_argument("model", help="models/presence-live-16k.safetensors")
-    parser.add_argument("--mixtures", type=int, default=120)
-    parser.add_argument("--noises", type=int, default=48)
+    parser.add_argument("--mixtures", type=whole, default=120)
+    parser.add_argument("--noises", type=whole, default=48)
     parser.add_argument("--seed", type=int, default=4141)
     a = parser.parse_args()
     net, mixer = read(a.model, live=True)[0].eval(), Mixer(a.prepared, a.seed, SECONDS)
@@ -106,4 +107,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -420,6 +420,17 @@ def test_too_few_mixtures_above_eight_kilohertz_are_refused(tmp_path, ended):
     assert ended(upper.main, "mix", tmp_path, "checkpoint.pt", "mixtures.npz", "--count", 0).endswith("argument --count: 0: expected 1 or more")
 
 
+def test_weights_of_the_speech_track_need_mixtures_and_noises(ended):
+    """Without mixtures, those of the live probability were zeros."""
+    for script in ("voice_activity", "speech_track"):
+        # eval/ has a script of the same name.
+        spec = importlib.util.spec_from_file_location(f"training_{script}", os.path.join(TRAINING, f"{script}.py"))
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        for option in ("--mixtures", "--noises"):
+            assert ended(module.main, "one", "other", option, 0).endswith(f"argument {option}: 0: expected 1 or more")
+
+
 def test_made_voices_are_of_any_recording(tmp_path, monkeypatch, ended):
     """Of the mean of two channels; a recording shorter than a frame was a traceback."""
     rng = np.random.default_rng(0)
