@@ -1,7 +1,10 @@
 """Helpers that training/common.py and training/options.py have for the scripts of both folders."""
 
+import argparse
 import sys
 from pathlib import Path
+
+import numpy as np
 
 # Last, so that no package is hidden by a script there.
 sys.path.append(str(Path(__file__).resolve().parent.parent / "training"))
@@ -10,7 +13,7 @@ from common import SILENCE, SPEECH_DB, active_power, band, decibels, is_speech, 
 from options import existing_folder, finite, positive, run, whole
 
 __all__ = ["SILENCE", "SPEECH_DB", "active_power", "band", "decibels", "is_speech", "new_folders", "read_channels", "read_exactly"]
-__all__ += ["mixtures", "recordings", "read_mono", "si_sdr", "spoken_power", "existing_folder", "finite", "positive", "run", "whole"]
+__all__ += ["make_and_score", "mixtures", "recordings", "read_mono", "si_sdr", "spoken_power", "existing_folder", "finite", "positive", "run", "whole"]
 
 
 def mixtures(folder, count, rate):
@@ -29,3 +32,24 @@ def recordings(out, pattern):
     if not names:
         raise SystemExit(f"{out}: no recordings of `make`")
     return names
+
+
+def make_and_score(description, kinds, make, ratio):
+    """The commands `make MIXTURES OUT`, and `score OUT RESULT...`, which prints SI-SDR (dB) by kind; `ratio` takes a clean file and a found one."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    making = commands.add_parser("make")
+    making.add_argument("mixtures", type=existing_folder)
+    making.add_argument("out", type=Path)
+    scoring = commands.add_parser("score")
+    scoring.add_argument("out", type=existing_folder)
+    scoring.add_argument("results", type=existing_folder, nargs="+")
+    a = parser.parse_args()
+    if a.command == "make":
+        make(a.mixtures, a.out)
+        return
+    for kind in kinds:
+        for result in [a.out / "noisy", *a.results]:
+            ratios = [ratio(a.out / "clean" / name, result / name) for name in recordings(a.out, f"{kind}__*.wav")]
+            error = np.std(ratios, ddof=1) / np.sqrt(len(ratios))
+            print(f"{kind}: {result}: {np.mean(ratios):.1f} dB, standard error {error:.1f}, at least {np.min(ratios):.1f}")

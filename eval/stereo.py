@@ -12,14 +12,11 @@ RESULT has what a denoiser makes of them under the same names; `score` prints SI
     centre   a voice in both channels, 6 dB softer right: ordinary stereo
 """
 
-import argparse
-from pathlib import Path
-
 import numpy as np
 import soundfile
 from scipy.signal import fftconvolve
 
-from signals import active_power, existing_folder, mixtures, new_folders, read_exactly, recordings, run
+from signals import active_power, make_and_score, mixtures, new_folders, read_exactly, run
 
 RATE, LENGTH, TURN = 16000, 14 * 16000, 4 * 16000
 CROSSTALK, PAN, NOISE = (10 ** (db / 20) for db in (-15, -6, -8))
@@ -76,30 +73,14 @@ def ratio(clean, estimate):
     return 10 * np.log10((part @ part) / ((estimate - part) ** 2).sum())
 
 
-def score(out, results):
-    for kind in KINDS:
-        for result in [out / "noisy", *results]:
-            ratios = []
-            for name in recordings(out, f"{kind}__*.wav"):
-                clean, estimate = (read_exactly(folder / name, RATE, LENGTH, 2).T for folder in (out / "clean", result))
-                ratios.append(np.mean([ratio(voice, of) for voice, of in zip(clean, estimate) if voice.any()]))
-            print(f"{kind}: {result}: {np.mean(ratios):.1f} dB, standard error {np.std(ratios, ddof=1) / np.sqrt(len(ratios)):.1f}, at least {np.min(ratios):.1f}")
+def mean_ratio(clean, found):
+    """Mean over the channels with a voice."""
+    clean, found = (read_exactly(path, RATE, LENGTH, 2).T for path in (clean, found))
+    return np.mean([ratio(voice, of) for voice, of in zip(clean, found) if voice.any()])
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest="command", required=True)
-    making = commands.add_parser("make")
-    making.add_argument("mixtures", type=existing_folder)
-    making.add_argument("out", type=Path)
-    scoring = commands.add_parser("score")
-    scoring.add_argument("out", type=existing_folder)
-    scoring.add_argument("results", type=existing_folder, nargs="+")
-    a = parser.parse_args()
-    if a.command == "make":
-        make(a.mixtures, a.out)
-    else:
-        score(a.out, a.results)
+    make_and_score(__doc__, KINDS, make, mean_ratio)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Recordings made of development mixtures, by turns.py and stereo.py, and what the scripts of this folder refuse."""
+"""Recordings made of development mixtures, by turns.py, stereo.py and hum.py, and what the scripts of this folder refuse."""
 
 import sys
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
+import hum
 import impulses
 import signals
 import stereo
@@ -42,7 +43,7 @@ def ended(monkeypatch, capsys):
     return run
 
 
-@pytest.mark.parametrize("script", (turns, stereo))
+@pytest.mark.parametrize("script", (turns, stereo, hum))
 def test_mixtures_that_do_not_fit_are_refused(script, tmp_path, ended):
     """At another rate, turns of 3 s were of 1 s or of 6 s."""
     out = tmp_path / "out"
@@ -50,22 +51,23 @@ def test_mixtures_that_do_not_fit_are_refused(script, tmp_path, ended):
     assert ended(script.main, "make", tmp_path, out) == f"{tmp_path}/noisy: no mixtures with noise"
     high = mixtures(tmp_path / "high", 5, rate=48000)
     assert ended(script.main, "make", high, out) == f"{high}/clean/wind__00.wav: expected 1 channel at 16000 Hz"
-    few = mixtures(tmp_path / "few", 5, voices=1) if script is stereo else mixtures(tmp_path / "few", 3)
-    assert ended(script.main, "make", few, out) == f"{few}: " + ("one voice, expected others" if script is stereo else "3 mixtures, expected 4 or more")
+    if script is not hum:
+        few = mixtures(tmp_path / "few", 5, voices=1) if script is stereo else mixtures(tmp_path / "few", 3)
+        assert ended(script.main, "make", few, out) == f"{few}: " + ("one voice, expected others" if script is stereo else "3 mixtures, expected 4 or more")
     if script is turns:
         short = mixtures(tmp_path / "short", 5, seconds=5)
         assert ended(script.main, "make", short, out) == f"{short}/clean/wind__00.wav: expected 6 s or more"
     assert ended(script.main, "score", tmp_path, tmp_path) == f"{tmp_path}: no recordings of `make`"
 
 
-@pytest.mark.parametrize("script", (turns, stereo))
+@pytest.mark.parametrize("script", (turns, stereo, hum))
 def test_made_recordings_are_scored_and_results_of_other_lengths_refused(script, tmp_path, ended, monkeypatch, capsys):
     out = tmp_path / "out"
     for words in (("make", mixtures(tmp_path / "mixtures", 5), out), ("score", out, out / "noisy")):
         monkeypatch.setattr(sys, "argv", ["script.py", *map(str, words)])
         script.main()
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 8 and "nan" not in "".join(lines)
+    assert len(lines) == (10 if script is hum else 8) and "nan" not in "".join(lines)
     assert ended(script.main, "make", tmp_path / "mixtures", out).endswith(": not empty, expected a new folder")
     cut = tmp_path / "cut"
     cut.mkdir()
@@ -73,7 +75,7 @@ def test_made_recordings_are_scored_and_results_of_other_lengths_refused(script,
     assert "/cut/" in (line := ended(script.main, "score", out, cut)) and line.count("\n") == 0
     for path in (out / "noisy").iterdir():
         soundfile.write(cut / path.name, soundfile.read(path)[0][:-9], RATE)
-    samples, channels = (12 * RATE, "1 channel") if script is turns else (14 * RATE, "2 channels")
+    samples, channels = (12 if script is turns else 14) * RATE, "2 channels" if script is stereo else "1 channel"
     assert ended(script.main, "score", out, cut).endswith(f": expected {samples} samples of {channels} at 16000 Hz")
 
 

@@ -49,7 +49,7 @@ struct InputChannel {
     taken: usize,
     outliers: Outliers,
     offset: Offset,
-    hum: Option<Hum>,
+    hum: Hum,
     impulses: ImpulseRepair,
     analyser: Analyser,
     /// Complete frames.
@@ -57,15 +57,22 @@ struct InputChannel {
 }
 
 impl FrontEnd {
-    pub(super) fn new(sample_rate: u32, channels: usize, window_seconds: f64) -> Result<Self, DenoiseError> {
+    /// Hum is attenuated to `floor_db` (dB).
+    pub(super) fn new(
+        sample_rate: u32,
+        channels: usize,
+        window_seconds: f64,
+        floor_db: f64,
+    ) -> Result<Self, DenoiseError> {
         check_recording(sample_rate, channels)?;
         let stft = Stft::new(sample_rate, window_seconds)?;
+        let hum = Hum::new(sample_rate, floor_db)?;
         let channel = || InputChannel {
             waiting: Vec::new(),
             taken: 0,
             outliers: Outliers::default(),
             offset: Offset::default(),
-            hum: Hum::new(sample_rate),
+            hum: hum.clone(),
             impulses: ImpulseRepair::default(),
             analyser: stft.analyser(),
             frames: Spectrogram::new(stft.bins(), 0),
@@ -156,7 +163,7 @@ impl FrontEnd {
             self.clicks += outliers;
             let mut centred = bounded.into_owned();
             channel.offset.remove(&mut centred, self.stft.sample_rate());
-            let tones = channel.hum.as_mut().map_or(0, |hum| hum.remove(&mut centred));
+            let tones = channel.hum.remove(&mut centred);
             if tones > 0 {
                 tracing::info!(tones, "removed hum");
             }
@@ -181,7 +188,7 @@ mod tests {
 
     /// The front end after a recording at 8 kHz in pushes of `length` samples.
     fn analysed(recording: &[f32], length: usize) -> FrontEnd {
-        let mut front_end = FrontEnd::new(8_000, 1, 0.064).unwrap();
+        let mut front_end = FrontEnd::new(8_000, 1, 0.064, -45.0).unwrap();
         for samples in recording.chunks(length) {
             front_end.push(&[samples]).unwrap();
             while front_end.next_block() {}
@@ -192,7 +199,9 @@ mod tests {
 
     #[test]
     fn the_last_block_has_the_evidence_of_those_before() {
-        let mut recording: Vec<f32> = (0..96_000).map(|n| 0.03 * (n as f32 * 0.16).sin()).collect();
+        // A tone that is no hum, as it glides.
+        let tone = |n: u16| 0.03 * (f32::from(n) * 0.16 + 40.0 * (f32::from(n) * 0.001).sin()).sin();
+        let mut recording: Vec<f32> = (0..48_000).chain(0..48_000).map(tone).collect();
         recording[500..].iter_mut().step_by(2_667).for_each(|x| *x = 1.0);
         let whole = analysed(&recording, recording.len());
         assert_eq!(whole.clicks, 36, "3 clicks a second, in the last 3.8 s as well");

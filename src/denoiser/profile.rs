@@ -47,7 +47,7 @@ impl fmt::Debug for NoiseProfile {
 
 impl NoiseProfile {
     pub(super) fn new(window_seconds: f64, sample_rate: u32, channels: usize) -> Result<Self, DenoiseError> {
-        let front_end = FrontEnd::new(sample_rate, channels, window_seconds)?;
+        let front_end = FrontEnd::new(sample_rate, channels, window_seconds, f64::NEG_INFINITY)?;
         let stft = front_end.stft();
         let (lead, bins) = ((stft.window() - 1) / stft.hop(), stft.bins());
         Ok(Self {

@@ -80,7 +80,8 @@ impl DenoiseStream {
         channels: usize,
     ) -> Result<Self, DenoiseError> {
         let window_seconds = separator.dictionary.header().window_seconds;
-        let front_end = FrontEnd::new(sample_rate, channels, window_seconds)?;
+        let front_end =
+            FrontEnd::new(sample_rate, channels, window_seconds, separator.settings.gain.floor_db)?;
         Ok(Self {
             memories: vec![BlockMemory::new(separator.settings.seed)],
             frames_done: 0,

@@ -4,6 +4,7 @@
 //! it stays. A gain can only attenuate the voice with it.
 
 use super::{offset::sounding, quantile};
+use crate::range::SettingsError;
 use crate::transform::{Spectrogram, Stft};
 use num_complex::Complex;
 use std::f64::consts::{PI, TAU};
@@ -19,7 +20,7 @@ const CONTEXT_SECONDS: f64 = 4.0;
 const MIN_FRAMES: usize = 24;
 /// The quantile of the levels of a bin that is not above that of a tone: the voice has pauses there.
 const QUIET: f64 = 0.3;
-/// A frame is quiet up to this multiple of that quantile.
+/// A frame has the tone alone if its level is that quantile within this factor.
 const NEAR: f64 = 2.0;
 /// Minimum number of pairs of quiet frames.
 const MIN_PAIRS: usize = 8;
@@ -31,6 +32,10 @@ const AVERAGE_SECONDS: f64 = 0.4;
 const ITERATIONS: usize = 6;
 /// Maximum distance from its mean, relative to the median amplitude, in the quiet frames of a tone: it is 12 dB above all else there.
 const MAX_DISTANCE: f64 = 0.25;
+/// Frames to either side whose quiet level tells whether the tone is there.
+const NEIGHBOURS: usize = 8;
+/// Minimum of that level relative to the amplitude.
+const PRESENT: f64 = 0.35;
 /// Fade from the tones of a block to those of the next, s.
 const FADE_SECONDS: f64 = 0.064;
 
@@ -38,6 +43,8 @@ const FADE_SECONDS: f64 = 0.064;
 #[derive(Debug, Clone)]
 pub(crate) struct Hum {
     stft: Stft,
+    /// How much of the hum is removed, 0 to 1.
+    part: f64,
     /// The last samples before the next block, at most [`CONTEXT_SECONDS`], with their hum.
     before: Vec<f32>,
     /// The tones of the last block, as they go on.
@@ -68,14 +75,17 @@ struct Tone {
 }
 
 impl Hum {
-    /// For a sample rate in Hz at which the transform exists.
-    pub(crate) fn new(sample_rate: u32) -> Option<Self> {
-        let stft = Stft::new(sample_rate, WINDOW_SECONDS).ok()?;
-        Some(Self { stft, before: Vec::new(), last: Vec::new() })
+    /// For a sample rate in Hz; hum is attenuated to `floor_db` (dB).
+    pub(crate) fn new(sample_rate: u32, floor_db: f64) -> Result<Self, SettingsError> {
+        let part = 1.0 - libm::pow(10.0, floor_db / 20.0);
+        Ok(Self { stft: Stft::new(sample_rate, WINDOW_SECONDS)?, part, before: Vec::new(), last: Vec::new() })
     }
 
     /// Removes the hum from the next block and returns the number of its tones. Blocks without hum, and digital silence, stay unchanged.
     pub(crate) fn remove(&mut self, samples: &mut [f32]) -> usize {
+        if self.part == 0.0 {
+            return 0;
+        }
         let rate = f64::from(self.stft.sample_rate());
         let known = self.before.len();
         let mut joined = std::mem::take(&mut self.before);
@@ -95,7 +105,7 @@ impl Hum {
                 *hum = before + (*hum - before) * (n as f64 / fade as f64);
             }
             for n in sounding(samples, self.stft.sample_rate()).into_iter().flatten() {
-                samples[n] -= hum[n] as f32;
+                samples[n] -= (self.part * hum[n]) as f32;
             }
         }
         joined.drain(..joined.len().saturating_sub((CONTEXT_SECONDS * rate) as usize));
@@ -160,10 +170,19 @@ impl<'a> Frames<'a> {
         quantile(&levels, QUIET).unwrap_or(0.0)
     }
 
+    /// The quiet level around a frame.
+    fn quiet_level_near(&self, frame: usize, values: &[Complex<f64>]) -> f64 {
+        let near = frame.saturating_sub(NEIGHBOURS)..(frame + NEIGHBOURS + 1).min(values.len());
+        let used = near.filter(|&frame| self.is_used[frame]);
+        let levels: Vec<f64> = used.map(|frame| modulus(values[frame])).collect();
+        quantile(&levels, QUIET).unwrap_or(0.0)
+    }
+
     /// The tone at a bin with this quiet level, if there is one.
     fn tone(&self, bin: usize, quiet: f64) -> Option<Tone> {
         let values: Vec<Complex<f64>> = self.values(bin).collect();
-        let is_quiet = |frame: usize| self.is_used[frame] && modulus(values[frame]) < NEAR * quiet;
+        let near = quiet / NEAR..NEAR * quiet;
+        let is_quiet = |frame: usize| self.is_used[frame] && near.contains(&modulus(values[frame]));
         let pairs: Vec<Complex<f64>> = (1..values.len())
             .filter(|&frame| is_quiet(frame - 1) && is_quiet(frame))
             .map(|frame| values[frame] * values[frame - 1].conj())
@@ -178,14 +197,19 @@ impl<'a> Frames<'a> {
         let turned = mean * unit(-step_of_bin * hop);
         let step = step_of_bin + libm::atan2(turned.im, turned.re) / hop;
         // The phase of the tone at the centre of the frame, and what the window leaves of a tone beside the centre of the bin.
-        let sign = if bin % 2 == 0 { 2.0 } else { -2.0 };
+        let sign = if bin.is_multiple_of(2) { 2.0 } else { -2.0 };
         let scale = sign / response(step - step_of_bin, self.stft.window());
         let turned: Vec<Complex<f64>> = values
             .iter()
             .enumerate()
             .map(|(frame, x)| x * scale * unit(-step * self.centre(frame)))
             .collect();
-        let amplitudes = self.robust_mean(&turned, scale.abs() * quiet)?;
+        let mut amplitudes = self.robust_mean(&turned, scale.abs() * quiet)?;
+        for (frame, amplitude) in amplitudes.iter_mut().enumerate() {
+            if self.quiet_level_near(frame, &turned) < PRESENT * modulus(*amplitude) {
+                *amplitude = Complex::default();
+            }
+        }
         Some(Tone { step, amplitudes })
     }
 
@@ -283,4 +307,152 @@ fn unit(angle: f64) -> Complex<f64> {
 
 fn modulus(x: Complex<f64>) -> f64 {
     libm::sqrt(x.norm_sqr())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{power, single, snr, voice};
+    use super::*;
+    use crate::random::SeedTree;
+    use rand_distr::{Distribution, StandardNormal};
+
+    const RATE: u32 = 16_000;
+
+    /// Eight seconds of a voice in soft hiss.
+    fn speech(rate: u32) -> Vec<f64> {
+        let mut stream = SeedTree::new(1).rng(0);
+        let hiss = move || -> f64 { StandardNormal.sample(&mut stream) };
+        let voice: Vec<f64> = [1, 2].into_iter().flat_map(|seed| voice(rate, seed)).collect();
+        let level = 0.03 * power(&voice).sqrt();
+        voice.iter().zip(std::iter::repeat_with(hiss)).map(|(s, n)| s + level * n).collect()
+    }
+
+    /// Harmonics of 50 Hz up to 1 kHz, as strong as `like`, with the drift of the mains.
+    fn hum(rate: u32, like: &[f64]) -> Vec<f64> {
+        let mut phase = 0.0;
+        let hum: Vec<f64> = (0..like.len())
+            .map(|n| {
+                let seconds = n as f64 / f64::from(rate);
+                phase += TAU * (50.0 + 0.01 * (0.7 * seconds).sin()) / f64::from(rate);
+                (1..=20)
+                    .map(|k| f64::from(k).powf(-0.5) * (f64::from(k) * phase + f64::from(k * k)).sin())
+                    .sum()
+            })
+            .collect();
+        let scale = (power(like) / power(&hum)).sqrt();
+        hum.iter().map(|x| scale * x).collect()
+    }
+
+    fn hum_repair(rate: u32) -> Hum {
+        Hum::new(rate, f64::NEG_INFINITY).unwrap()
+    }
+
+    fn sum(a: &[f64], b: &[f64]) -> Vec<f32> {
+        a.iter().zip(b).map(|(a, b)| (a + b) as f32).collect()
+    }
+
+    fn double(x: &[f32]) -> Vec<f64> {
+        x.iter().map(|&x| f64::from(x)).collect()
+    }
+
+    #[test]
+    fn hum_is_subtracted_from_voices_of_any_rate() {
+        for rate in [8_000, 11_025, 48_000] {
+            let speech = speech(rate);
+            let mut x = sum(&speech, &hum(rate, &speech));
+            let tones = hum_repair(rate).remove(&mut x);
+            assert!((17..=22).contains(&tones), "{rate} Hz: {tones} tones");
+            let after = snr(&speech, &double(&x));
+            assert!(after > 17.0, "{rate} Hz: 0 to {after} dB");
+        }
+    }
+
+    #[test]
+    fn voices_and_hiss_stay_bit_for_bit() {
+        for rate in [8_000, 16_000, 44_100] {
+            let before = single(&speech(rate));
+            let mut x = before.clone();
+            assert_eq!((hum_repair(rate).remove(&mut x), x), (0, before), "{rate} Hz");
+        }
+    }
+
+    /// A block of five seconds in which the hum is found, or not, one of nearly three, and a short one, at a peak of the hum.
+    #[test]
+    fn blocks_join_without_a_step() {
+        let speech = speech(RATE);
+        for begins in [0, 5 * RATE as usize / 2] {
+            let mut hum = hum(RATE, &speech);
+            let peak = |hum: &[f64], from: usize| {
+                (from..from + 400).max_by(|&a, &b| hum[a].total_cmp(&hum[b])).unwrap_or_default()
+            };
+            let ends = [5, 7].map(|seconds| peak(&hum, seconds * RATE as usize + RATE as usize / 2));
+            hum[..begins].fill(0.0);
+            let mut x = sum(&speech, &hum);
+            let mut repair = hum_repair(RATE);
+            let (first, rest) = x.split_at_mut(ends[0]);
+            let (second, last) = rest.split_at_mut(ends[1] - ends[0]);
+            let found = [first, second, last].map(|block| repair.remove(block));
+            assert!((found[0] >= 17) == (begins == 0) && found[1] >= 17 && found[2] >= 17, "{found:?}");
+            let left: Vec<f64> = x.iter().zip(&speech).map(|(x, s)| f64::from(*x) - s).collect();
+            let step = |x: &[f64]| x.windows(2).map(|x| (x[1] - x[0]).abs()).fold(0.0, f64::max);
+            let usual = step(&hum[6 * RATE as usize..]);
+            for end in ends {
+                let at = step(&left[end - 20..end + 20]);
+                assert!(at < usual, "at {end}: {at}, {usual} of the hum");
+                let behind = power(&left[end + 1_600..end + 2_600]) / power(&speech);
+                assert!(behind < 0.05, "{behind} of the power is left behind {end}");
+            }
+        }
+    }
+
+    #[test]
+    fn hum_that_begins_or_ends_leaves_the_rest() {
+        let speech = speech(RATE);
+        let seconds = |from: usize, to: usize| from * RATE as usize / 4..to * RATE as usize / 4;
+        for (on, off) in [(seconds(0, 28), seconds(30, 32)), (seconds(4, 32), seconds(0, 2))] {
+            let mut x = single(&speech);
+            let hum = hum(RATE, &speech);
+            on.clone().for_each(|n| x[n] += hum[n] as f32);
+            assert!(hum_repair(RATE).remove(&mut x) >= 17);
+            let [during, without] =
+                [seconds(6, 26), off].map(|part| snr(&speech[part.clone()], &double(&x[part])));
+            assert!(during > 18.0 && without > 15.0, "{during} {without} dB");
+        }
+    }
+
+    #[test]
+    fn digital_silence_stays() {
+        let speech = speech(RATE);
+        let mut x = sum(&speech, &hum(RATE, &speech));
+        let silent = 2 * RATE as usize..4 * RATE as usize;
+        x[silent.clone()].fill(0.0);
+        let mut repair = hum_repair(RATE);
+        assert!(repair.remove(&mut x) >= 17);
+        assert!(x[silent.clone()].iter().all(|&x| x == 0.0));
+        assert!(snr(&speech[silent.end..], &double(&x[silent.end..])) > 15.0);
+        // Silent and short blocks, and levels far from 1.
+        let mut silence = [0.0; 5_000];
+        repair.remove(&mut silence);
+        assert_eq!(silence, [0.0; 5_000]);
+        repair.remove(&mut []);
+        assert_eq!(hum_repair(RATE).remove(&mut [0.5; 100]), 0);
+        for level in [1e-20, 1e28] {
+            let mut scaled: Vec<f32> = sum(&speech, &hum(RATE, &speech)).iter().map(|x| level * x).collect();
+            assert!(hum_repair(RATE).remove(&mut scaled) >= 17, "{level}");
+            assert!(scaled.iter().all(|x| x.is_finite()));
+        }
+    }
+
+    #[test]
+    fn hum_is_attenuated_to_the_floor() {
+        let speech = speech(RATE);
+        let before = sum(&speech, &hum(RATE, &speech));
+        for (floor, expected) in [(0.0, 0.0), (-6.0, 6.0), (-12.0, 12.0)] {
+            let mut x = before.clone();
+            Hum::new(RATE, floor).unwrap().remove(&mut x);
+            let after = snr(&speech, &double(&x));
+            assert!((after - expected).abs() < 1.0, "{floor} dB: {after} dB");
+            assert!(floor < 0.0 || x == before);
+        }
+    }
 }

@@ -21,7 +21,7 @@ pub struct GainSettings {
     /// Whether the gain is smoothed over frames in noisy bands, against musical noise.
     pub smooth: bool,
     /// Minimum gain of a bin, dB, -100 to 0. Above -45 dB it is that of an array as a whole; lower ones are that of its second
-    /// pass, before which a linear filter removes noise, too.
+    /// pass, before which a linear filter removes noise, too. Hum is attenuated by as much before.
     pub floor_db: f64,
     /// Whether, without the network, the minimum gain adapts to the noise of each band in place of `floor_db`: residual noise
     /// is 20 to 32 dB below the speech of its band, the minimum gain -40 to -17 dB, typically -26 dB.

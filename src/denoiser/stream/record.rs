@@ -25,7 +25,7 @@ pub(super) struct Record {
 /// Statistics of a stream; levels and ratios are NaN for silence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::denoiser) struct Summary {
-    /// Energy of the input over all bins, without offset, clicks and outliers; its unit is that of the other streams.
+    /// Energy of the input over all bins, without offset, hum, clicks and outliers; its unit is that of the other streams.
     pub input_energy: f64,
     /// Estimated signal-to-noise ratio of the input, dB.
     pub snr_before_db: f64,
