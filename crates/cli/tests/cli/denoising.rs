@@ -175,7 +175,10 @@ fn the_strength_decides_how_much_noise_stays() {
 fn the_noise_can_be_estimated_from_a_section() {
     let folder = Folder::new();
     let (input, output) = (folder.join("in.wav"), folder.join("out.wav"));
-    let tones = |time: f32| (1..20).map(|k| (TAU * 200.0 * k as f32 * time).sin() / k as f32).sum::<f32>();
+    // They glide, as steady ones are hum.
+    let tones = |time: f32| {
+        (1..20).map(|k| (TAU * (200.0 + 5.0 * time) * k as f32 * time).sin() / k as f32).sum::<f32>()
+    };
     let clean: Vec<f32> =
         (0..64_000).map(|n| if n < 48_000 { 0.1 * tones(n as f32 / 16_000.0) } else { 0.0 }).collect();
     let noisy: Vec<f32> = clean.iter().zip(hiss(64_000)).map(|(s, n)| s + 0.1 * n).collect();
