@@ -28,12 +28,12 @@ pub(super) const CERTAIN: Threshold = Threshold { over_surroundings: 8.0, over_r
 const LIKELY: Threshold = Threshold { over_surroundings: 6.0, over_recording: 3.0, longest: 12 };
 /// Minimum number of certain clicks of a section, in all and per second. In a short section, pulses of a low voice reach any rate.
 const EVIDENCE: (usize, f64) = (20, 2.5);
+/// These minima after a section with clicks.
+const CONTINUED: (usize, f64) = (1, 1.25);
 /// Blocks of a window, half a second, and the minimum part of the windows between the first and the last certain click that have
 /// one: clicks come at all times, pulses of a creaky voice in clusters. Clicks at the minimum rate were in 75 % of the windows
 /// or more, pulses of a voice in up to 50 %.
 const SPREAD: (usize, f64) = (500, 0.6);
-/// These minima after a section with clicks.
-const CONTINUED: (usize, f64) = (1, 1.25);
 /// Length of the sections that are judged independently, s.
 const SECTION_SECONDS: f64 = 10.0;
 /// Coefficients of the first-order high-passes of detection: sharp clicks stand out of whitened speech, rounded ones of the

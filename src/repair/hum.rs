@@ -122,6 +122,8 @@ struct Frames<'a> {
     whole: Range<usize>,
     /// Which of these hold no digital silence.
     is_used: Vec<bool>,
+    /// Weights of the robust mean over time, from 0 frames on.
+    kernel: Vec<f64>,
 }
 
 impl<'a> Frames<'a> {
@@ -135,7 +137,10 @@ impl<'a> Frames<'a> {
             sounding.iter().any(|part| part.start <= start && end <= part.end)
         };
         let is_used = whole.clone().map(is_used).collect();
-        Self { stft, spectrogram: stft.analyse(samples), whole, is_used }
+        let deviation = AVERAGE_SECONDS * f64::from(stft.sample_rate()) / hop as f64;
+        let weight = |lag: usize| libm::exp(-0.5 * (lag as f64 / deviation).powi(2));
+        let kernel = (0..=(3.0 * deviation) as usize).map(weight).collect();
+        Self { stft, spectrogram: stft.analyse(samples), whole, is_used, kernel }
     }
 
     /// The sample at the centre of a whole frame.
@@ -150,7 +155,7 @@ impl<'a> Frames<'a> {
             return Vec::new();
         }
         let bins = ((MAX_HERTZ / self.stft.bin_spacing()) as usize + 1).min(self.stft.bins());
-        let quiet: Vec<f64> = (0..bins).map(|bin| self.quiet_level(bin)).collect();
+        let quiet: Vec<f64> = (0..bins).map(|bin| self.quiet(0, self.values(bin).map(modulus))).collect();
         (2..bins.saturating_sub(1))
             .filter(|&bin| quiet[bin] > 0.0 && quiet[bin] >= quiet[bin - 1] && quiet[bin] > quiet[bin + 1])
             .filter_map(|bin| self.tone(bin, quiet[bin]))
@@ -164,17 +169,10 @@ impl<'a> Frames<'a> {
         frames.map(move |frame| Complex::new(f64::from(frame[bin].re), f64::from(frame[bin].im)))
     }
 
-    fn quiet_level(&self, bin: usize) -> f64 {
-        let values = self.values(bin).zip(&self.is_used);
-        let levels: Vec<f64> = values.filter(|(_, is_used)| **is_used).map(|(x, _)| modulus(x)).collect();
-        quantile(&levels, QUIET).unwrap_or(0.0)
-    }
-
-    /// The quiet level around a frame.
-    fn quiet_level_near(&self, frame: usize, values: &[Complex<f64>]) -> f64 {
-        let near = frame.saturating_sub(NEIGHBOURS)..(frame + NEIGHBOURS + 1).min(values.len());
-        let used = near.filter(|&frame| self.is_used[frame]);
-        let levels: Vec<f64> = used.map(|frame| modulus(values[frame])).collect();
+    /// The quiet level among those of successive frames, from `first` on.
+    fn quiet(&self, first: usize, levels: impl Iterator<Item = f64>) -> f64 {
+        let used = self.is_used[first..].iter().zip(levels).filter(|(is_used, _)| **is_used);
+        let levels: Vec<f64> = used.map(|(_, level)| level).collect();
         quantile(&levels, QUIET).unwrap_or(0.0)
     }
 
@@ -206,7 +204,9 @@ impl<'a> Frames<'a> {
             .collect();
         let mut amplitudes = self.robust_mean(&turned, scale.abs() * quiet)?;
         for (frame, amplitude) in amplitudes.iter_mut().enumerate() {
-            if self.quiet_level_near(frame, &turned) < PRESENT * modulus(*amplitude) {
+            let first = frame.saturating_sub(NEIGHBOURS);
+            let near = &turned[first..(frame + NEIGHBOURS + 1).min(turned.len())];
+            if self.quiet(first, near.iter().copied().map(modulus)) < PRESENT * modulus(*amplitude) {
                 *amplitude = Complex::default();
             }
         }
@@ -223,15 +223,12 @@ impl<'a> Frames<'a> {
             .enumerate()
             .map(|(frame, x)| weight(frame, modulus(*x) - quiet, 0.2 * quiet))
             .collect();
-        let kernel = self.kernel();
         let mut means = Vec::new();
         let mut nearest = 0.0;
         for _ in 0..ITERATIONS {
-            means = averaged(values, &weights, &kernel);
+            means = averaged(values, &weights, &self.kernel);
             let distances: Vec<f64> = values.iter().zip(&means).map(|(x, mean)| modulus(x - mean)).collect();
-            let used: Vec<f64> =
-                distances.iter().zip(&self.is_used).filter(|(_, used)| **used).map(|(x, _)| *x).collect();
-            nearest = quantile(&used, QUIET)?;
+            nearest = self.quiet(0, distances.iter().copied());
             let scale = nearest.max(1e-6 * quiet);
             for (frame, (weight_of, distance)) in weights.iter_mut().zip(&distances).enumerate() {
                 *weight_of = weight(frame, *distance, scale);
@@ -239,14 +236,6 @@ impl<'a> Frames<'a> {
         }
         let amplitudes: Vec<f64> = means.iter().map(|x| modulus(*x)).collect();
         (nearest <= MAX_DISTANCE * quantile(&amplitudes, 0.5)?).then_some(means)
-    }
-
-    /// Weights over time, from 0 frames on.
-    fn kernel(&self) -> Vec<f64> {
-        let deviation = AVERAGE_SECONDS * f64::from(self.stft.sample_rate()) / self.stft.hop() as f64;
-        (0..=(3.0 * deviation) as usize)
-            .map(|lag| libm::exp(-0.5 * (lag as f64 / deviation).powi(2)))
-            .collect()
     }
 
     /// Adds a tone to the samples from `start` on.

@@ -58,8 +58,8 @@ pub fn remove_outliers(samples: &[f32]) -> (Cow<'_, [f32]>, usize) {
 /// The result is borrowed, hence bit-identical to the input, if none are detected.
 ///
 /// * Clicks stand out of a 60 ms neighbourhood and last at most 12 ms. They are interpolated by an autoregressive model of
-///   their surroundings. A section of about 10 s must have at least 20 certain ones, and 2.5 per second; after a section with
-///   clicks, 1.25 per second.
+///   their surroundings. A section of about 10 s must have at least 20 certain ones, and 2.5 per second, in 60 % of the
+///   half-seconds between the first and the last; after a section with clicks, 1.25 per second.
 /// * White alpha-stable noise appears as isolated outliers over a stationary floor in the quiet parts of the recording. Every
 ///   sample is replaced by its efficient pseudo-observation, whose noise is close to normal with a variance of about
 ///   `2 sigma^2`, and left to the spectral model.
