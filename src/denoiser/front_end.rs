@@ -47,38 +47,50 @@ struct InputChannel {
     /// Samples that wait for a complete block, behind `taken` that do no longer.
     waiting: Vec<f32>,
     taken: usize,
-    outliers: Outliers,
-    offset: Offset,
-    hum: Hum,
-    impulses: ImpulseRepair,
+    /// Unless the samples are left as they are.
+    repair: Option<Repair>,
     analyser: Analyser,
     /// Complete frames.
     frames: Spectrogram,
 }
 
+/// What is removed from a channel in time.
+#[derive(Clone)]
+struct Repair {
+    outliers: Outliers,
+    offset: Offset,
+    hum: Hum,
+    impulses: ImpulseRepair,
+    /// Hum that was removed and not taken.
+    removed_hum: Vec<f32>,
+}
+
 impl FrontEnd {
-    /// Hum is attenuated to `floor_db` (dB).
-    pub(super) fn new(
-        sample_rate: u32,
-        channels: usize,
-        window_seconds: f64,
-        floor_db: f64,
-    ) -> Result<Self, DenoiseError> {
+    pub(super) fn new(sample_rate: u32, channels: usize, window_seconds: f64) -> Result<Self, DenoiseError> {
         check_recording(sample_rate, channels)?;
         let stft = Stft::new(sample_rate, window_seconds)?;
-        let hum = Hum::new(sample_rate, floor_db)?;
+        let hum = Hum::new(sample_rate)?;
+        let repair = Repair {
+            outliers: Outliers::default(),
+            offset: Offset::default(),
+            hum,
+            impulses: ImpulseRepair::default(),
+            removed_hum: Vec::new(),
+        };
         let channel = || InputChannel {
             waiting: Vec::new(),
             taken: 0,
-            outliers: Outliers::default(),
-            offset: Offset::default(),
-            hum: hum.clone(),
-            impulses: ImpulseRepair::default(),
+            repair: Some(repair.clone()),
             analyser: stft.analyser(),
             frames: Spectrogram::new(stft.bins(), 0),
         };
         let channels = (0..channels).map(|_| channel()).collect();
         Ok(Self { channels, stft, samples: 0, finished: false, clicks: 0, heavy_tailed_blocks: 0 })
+    }
+
+    /// Leaves the samples as they are from now on: they have been repaired before.
+    pub(super) fn skip_repair(&mut self) {
+        self.channels.iter_mut().for_each(|channel| channel.repair = None);
     }
 
     pub(super) fn stft(&self) -> &Stft {
@@ -108,6 +120,12 @@ impl FrontEnd {
     /// Removes and returns the first `frames` of every channel.
     pub(super) fn take(&mut self, frames: usize) -> Vec<Spectrogram> {
         self.channels.iter_mut().map(|channel| channel.frames.split_front(frames)).collect()
+    }
+
+    /// Removes and returns the hum that was removed from the next samples of every channel; nothing if they are left as they are.
+    pub(super) fn take_hum(&mut self) -> Vec<Vec<f32>> {
+        let repairs = self.channels.iter_mut().filter_map(|channel| channel.repair.as_mut());
+        repairs.map(|repair| std::mem::take(&mut repair.removed_hum)).collect()
     }
 
     /// Takes the next samples of every channel; [`next_block`](Self::next_block) transforms them.
@@ -159,15 +177,23 @@ impl FrontEnd {
 
     fn analyse(&mut self, samples: usize) {
         for channel in &mut self.channels {
-            let (bounded, outliers) = channel.outliers.remove(&channel.waiting[channel.taken..][..samples]);
+            let input = &channel.waiting[channel.taken..][..samples];
+            let Some(repair) = &mut channel.repair else {
+                channel.analyser.push(input, &mut channel.frames);
+                channel.taken += samples;
+                continue;
+            };
+            let (bounded, outliers) = repair.outliers.remove(input);
             self.clicks += outliers;
             let mut centred = bounded.into_owned();
-            channel.offset.remove(&mut centred, self.stft.sample_rate());
-            let tones = channel.hum.remove(&mut centred);
+            repair.offset.remove(&mut centred, self.stft.sample_rate());
+            let with_hum = centred.clone();
+            let tones = repair.hum.remove(&mut centred);
+            repair.removed_hum.extend(with_hum.iter().zip(&centred).map(|(with, without)| with - without));
             if tones > 0 {
                 tracing::info!(tones, "removed hum");
             }
-            let (repaired, found) = channel.impulses.repair(&centred, self.stft.sample_rate());
+            let (repaired, found) = repair.impulses.repair(&centred, self.stft.sample_rate());
             match found {
                 Impulses::None => {}
                 Impulses::Clicks { count, .. } => self.clicks += count,
@@ -188,13 +214,28 @@ mod tests {
 
     /// The front end after a recording at 8 kHz in pushes of `length` samples.
     fn analysed(recording: &[f32], length: usize) -> FrontEnd {
-        let mut front_end = FrontEnd::new(8_000, 1, 0.064, -45.0).unwrap();
+        let mut front_end = FrontEnd::new(8_000, 1, 0.064).unwrap();
         for samples in recording.chunks(length) {
             front_end.push(&[samples]).unwrap();
             while front_end.next_block() {}
         }
         front_end.finish().unwrap();
         front_end
+    }
+
+    #[test]
+    fn samples_that_were_repaired_before_stay() {
+        let recording: Vec<f32> = (0..60_000_u16).map(|n| 0.2 + 0.1 * (f32::from(n) * 0.3).sin()).collect();
+        let mut front_end = FrontEnd::new(8_000, 1, 0.064).unwrap();
+        front_end.skip_repair();
+        front_end.push(&[&recording]).unwrap();
+        front_end.finish().unwrap();
+        let frames = front_end.stft().analyse(&recording);
+        assert!(front_end.spectrograms().all(|found| found.as_slice() == frames.as_slice()));
+        assert!(front_end.take_hum().is_empty());
+        // Else offset and tone are removed.
+        let repaired = analysed(&recording, recording.len());
+        assert!(repaired.spectrograms().all(|found| found.as_slice() != frames.as_slice()));
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl fmt::Debug for NoiseProfile {
 
 impl NoiseProfile {
     pub(super) fn new(window_seconds: f64, sample_rate: u32, channels: usize) -> Result<Self, DenoiseError> {
-        let front_end = FrontEnd::new(sample_rate, channels, window_seconds, f64::NEG_INFINITY)?;
+        let front_end = FrontEnd::new(sample_rate, channels, window_seconds)?;
         let stft = front_end.stft();
         let (lead, bins) = ((stft.window() - 1) / stft.hop(), stft.bins());
         Ok(Self {
@@ -87,6 +87,7 @@ impl NoiseProfile {
 
     /// Adds the complete frames.
     fn add(&mut self) {
+        drop(self.front_end.take_hum());
         let frames = self.front_end.frames();
         for (channel, sum) in self.front_end.take(frames).iter().zip(&mut self.sums) {
             for frame in self.lead.min(frames)..frames {

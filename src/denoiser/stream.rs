@@ -5,6 +5,7 @@ mod memory;
 mod microphones;
 mod output;
 mod record;
+mod removed_hum;
 mod second_pass;
 mod sounding;
 #[cfg(test)]
@@ -25,8 +26,9 @@ use difference::ChannelDifference;
 use memory::{BlockGains, BlockMemory, FrameGains, OVERLAP_FRAMES, Span, of_channel};
 use microphones::Microphones;
 use output::Output;
-use record::Record;
 pub(super) use record::Summary;
+use record::{FramePlace, Record};
+use removed_hum::RemovedHum;
 use second_pass::SecondPass;
 use sounding::Sounding;
 use std::sync::Arc;
@@ -48,6 +50,7 @@ pub(super) struct DenoiseStream {
     division: Option<Division>,
     /// From frames to samples.
     output: Output,
+    hum: RemovedHum,
     /// Of several microphones.
     array: Option<Array>,
     /// Of the second pass of an array, which has a channel for each microphone.
@@ -80,13 +83,13 @@ impl DenoiseStream {
         channels: usize,
     ) -> Result<Self, DenoiseError> {
         let window_seconds = separator.dictionary.header().window_seconds;
-        let front_end =
-            FrontEnd::new(sample_rate, channels, window_seconds, separator.settings.gain.floor_db)?;
+        let front_end = FrontEnd::new(sample_rate, channels, window_seconds)?;
         Ok(Self {
             memories: vec![BlockMemory::new(separator.settings.seed)],
             frames_done: 0,
             division: None,
             output: Output::new(front_end.stft(), channels),
+            hum: RemovedHum::new(channels, amplitude(separator.settings.gain.floor_db)),
             array: None,
             microphones: None,
             spares: separator.settings.gain.spare,
@@ -213,7 +216,7 @@ impl DenoiseStream {
 
     /// Statistics of the blocks so far.
     pub(super) fn summary(&self) -> Summary {
-        let mut summary = self.record.summary(&self.front_end, &self.memories[0]);
+        let mut summary = self.record.summary(&self.front_end, &self.memories[0], self.hum.power_left());
         if let Some(array) = &self.array {
             let second = array.second_pass.stream.summary();
             summary.snr_after_db = second.snr_after_db;
@@ -238,6 +241,7 @@ impl DenoiseStream {
     ) -> Result<Vec<Vec<f32>>, DenoiseError> {
         self.front_end.push(block)?;
         while self.front_end.next_block() {
+            self.take_hum();
             while self.front_end.frames() >= BLOCK_FRAMES {
                 self.separate(BLOCK_FRAMES, false, progress, None)?;
             }
@@ -255,6 +259,7 @@ impl DenoiseStream {
         snapshots: Option<Snapshots<Vec<Vec<f32>>>>,
     ) -> Result<Vec<Vec<f32>>, DenoiseError> {
         self.front_end.finish()?;
+        self.take_hum();
         // A last block may be longer than others, but not short.
         while self.front_end.frames() > BLOCK_FRAMES * 3 / 2 {
             self.separate(BLOCK_FRAMES, false, progress, None)?;
@@ -272,13 +277,26 @@ impl DenoiseStream {
         self.finished(true, progress)
     }
 
+    /// Takes the hum that was removed from the input.
+    fn take_hum(&mut self) {
+        let hum = self.front_end.take_hum();
+        if let Some(array) = &mut self.array {
+            array.second_pass.stream.hum.push(hum.clone());
+        }
+        self.hum.push(hum);
+    }
+
     /// The finished samples; those of an array after the second pass.
     fn finished(
         &mut self,
         last: bool,
         progress: &mut dyn ProgressCallback,
     ) -> Result<Vec<Vec<f32>>, DenoiseError> {
-        let found = self.output.take();
+        let mut found = self.output.take();
+        if self.array.is_none() {
+            self.hum.add(&mut found);
+        }
+        self.hum.skip(found[0].len());
         let done = self.seconds_done();
         let Some(Array { inputs, second_pass, .. }) = &mut self.array else {
             return Ok(found);
@@ -319,8 +337,8 @@ impl DenoiseStream {
         drop(together);
         let mut spectra = self.front_end.take(span.done);
         let held = self.microphones.as_mut().map(|all| all.hold(&mut gains[0].applied, &spectra));
-        let first = self.frames_done == 0;
-        self.record.add_frames(self.front_end.stft(), &spectra, &gains, first, last);
+        let at = FramePlace { first: self.frames_done, last };
+        self.record.add_frames(self.front_end.stft(), &spectra, &gains, &self.hum, at);
         match &mut self.array {
             Some(array) => {
                 array.inputs.push(&spectra);
@@ -484,7 +502,9 @@ impl DenoiseStream {
             weight(&mut frames, gain);
             self.front_end.stft().synthesise(&frames, self.front_end.samples() as usize)
         };
-        self.front_end.spectrograms().map(filtered).collect()
+        let mut speech: Vec<Vec<f32>> = self.front_end.spectrograms().map(filtered).collect();
+        self.hum.add(&mut speech);
+        speech
     }
 }
 

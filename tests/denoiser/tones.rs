@@ -1,8 +1,10 @@
 //! Steady tones under a recorded voice, which no speech has: offline, and live above the band of the causal network.
 
-use alphamf::denoiser::LiveSettings;
+use alphamf::denoiser::{ChannelMode, GainSettings, LiveSettings, SessionSettings};
+use alphamf::random::SeedTree;
 use alphamf::signal::{SampleFormat, Signal};
 use alphamf::{Denoiser, Dictionary, Settings};
+use rand::RngExt;
 use std::f32::consts::TAU;
 
 const LEVEL: f32 = 0.01;
@@ -45,6 +47,41 @@ fn between_harmonics_they_are_removed() {
             denoiser.denoise(&Signal::new(RATE, SampleFormat::Float32, vec![noisy]).unwrap()).unwrap();
         let level = tone_level(&output.signal.channels()[0], hertz, RATE);
         assert!(level < -30.0, "{hertz} Hz: {level} dB");
+    }
+}
+
+/// However much of the voice around it passes: it is subtracted first. An array subtracts it once, though it has two passes.
+#[test]
+fn the_minimum_gain_of_hum_is_left_and_it_counts_as_noise() {
+    const RATE: u32 = 16_000;
+    let lead = 2 * RATE as usize;
+    let voice = [vec![0.0; lead], voice()[..6 * RATE as usize].to_vec()].concat();
+    let mut random = SeedTree::new(1).rng(0);
+    let mut channel = || -> Vec<f32> {
+        let with_tone = with_tone(&voice, 350.0, RATE);
+        with_tone.iter().map(|x| x + 3e-4 * random.random_range(-1.0..1.0_f32)).collect()
+    };
+    let recording = [channel(), channel()];
+    let floor_db = -12.0;
+    let gain = GainSettings { floor_db, ..Settings::fast().gain };
+    let denoiser =
+        Denoiser::new(Dictionary::built_in().unwrap(), Settings { gain, ..Settings::fast() }).unwrap();
+    for channels in [ChannelMode::Shared, ChannelMode::Array] {
+        let settings = SessionSettings { channels, ..SessionSettings::default() };
+        let mut session = denoiser.session(RATE, 2, settings).unwrap();
+        let mut speech = session.push(&[&recording[0], &recording[1]]).unwrap().speech;
+        speech[0].extend(&session.finish().unwrap().speech[0]);
+        let left = f64::from(tone_level(&speech[0][lead / 4..lead * 3 / 4], 350.0, RATE));
+        assert!((left - floor_db).abs() < 0.5, "{channels:?}: {left} dB");
+        let statistics = session.statistics();
+        let [before, after] = [statistics.noise_before_dbfs, statistics.noise_after_dbfs].map(Option::unwrap);
+        assert!((before + 43.0).abs() < 0.5, "{channels:?}: {before} dBFS before");
+        assert!((after - before - floor_db).abs() < 0.5, "{channels:?}: {after} dBFS after");
+        let [before, after] = [statistics.snr_before_db, statistics.snr_after_db].map(Option::unwrap);
+        assert!(
+            before < 23.0 && (after - before + floor_db).abs() < 1.5,
+            "{channels:?}: {before} to {after} dB"
+        );
     }
 }
 

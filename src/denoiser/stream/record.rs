@@ -1,6 +1,7 @@
 //! Bookkeeping of a stream: energies, pauses, diagnostics of the draws, levels, speech track and standard deviations.
 
 use super::memory::{BlockMemory, FrameGains, of_channel};
+use super::removed_hum::RemovedHum;
 use crate::decibels::decibels;
 use crate::denoiser::block::ChainResult;
 use crate::denoiser::front_end::FrontEnd;
@@ -25,7 +26,7 @@ pub(super) struct Record {
 /// Statistics of a stream; levels and ratios are NaN for silence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::denoiser) struct Summary {
-    /// Energy of the input over all bins, without offset, hum, clicks and outliers; its unit is that of the other streams.
+    /// Energy of the input over all bins, without offset, clicks and outliers; its unit is that of the other streams.
     pub input_energy: f64,
     /// Estimated signal-to-noise ratio of the input, dB.
     pub snr_before_db: f64,
@@ -57,20 +58,30 @@ struct Energy {
     noise_left: f64,
     /// Expected square of the difference from speech.
     error: f64,
+    /// Of the hum that was removed before.
+    hum: f64,
 }
 
-/// Mean squares of the samples in the pauses of speech, before and after.
+/// Mean squares of the samples in the pauses of speech, before and after, and of the hum that was removed.
 #[derive(Default)]
 struct Pauses {
-    sums: [f64; 2],
+    sums: [f64; 3],
     frames: usize,
 }
 
-/// Of one frame: the estimated power of speech, and the power before and after.
+/// Of one frame: the estimated power of speech, the power before and after, and that of the hum that was removed.
 #[derive(Clone, Copy, Default)]
 struct FrameLevel {
     speech: f64,
-    powers: [f64; 2],
+    powers: [f64; 3],
+}
+
+/// Where finished frames are in the recording.
+pub(super) struct FramePlace {
+    /// Frames before them.
+    pub first: u64,
+    /// Whether they are the last.
+    pub last: bool,
 }
 
 impl Pauses {
@@ -88,7 +99,7 @@ impl Pauses {
         self.frames += count;
     }
 
-    fn levels(&self) -> [f64; 2] {
+    fn levels(&self) -> [f64; 3] {
         self.sums.map(|sum| sum / self.frames as f64)
     }
 }
@@ -158,8 +169,8 @@ impl Record {
         stft: &Stft,
         spectra: &[Spectrogram],
         gains: &[FrameGains],
-        first: bool,
-        last: bool,
+        hum: &RemovedHum,
+        at: FramePlace,
     ) {
         let (bins, mean_square) = (stft.bins(), MeanSquare::new(stft, spectra.len()));
         let done = gains[0].gain.len() / bins;
@@ -177,26 +188,31 @@ impl Record {
                 level.powers[1] += factor * left;
             }
         }
+        for (level, frame) in levels.iter_mut().zip(at.first + 1..) {
+            let square = hum.mean_square(stft.window(), frame * stft.hop() as u64);
+            level.powers[2] = square;
+            self.energy.hum += square / mean_square.factor(1);
+        }
         // Frames that reach beyond the ends of the recording are no pauses.
         let edge = (stft.window() - 1) / stft.hop();
-        let start = if first { edge.min(done) } else { 0 };
-        let end = if last { done.saturating_sub(edge).max(start) } else { done };
+        let start = if at.first == 0 { edge.min(done) } else { 0 };
+        let end = if at.last { done.saturating_sub(edge).max(start) } else { done };
         self.pauses.add(&levels[start..end]);
     }
 
-    /// The summary so far, with what front end and memory have found.
-    pub(super) fn summary(&self, front_end: &FrontEnd, memory: &BlockMemory) -> Summary {
-        let Energy { input, speech, speech_left, noise_left, error } = self.energy;
-        let [before, after] = self.pauses.levels().map(decibels);
-        let snr_before_db = decibels(speech / (input - speech));
-        let correction_db = snr_correction_db(snr_before_db);
+    /// The summary so far, with what front end and memory have found; the output has `hum_left` of the power of the hum.
+    pub(super) fn summary(&self, front_end: &FrontEnd, memory: &BlockMemory, hum_left: f64) -> Summary {
+        let Energy { input, speech, speech_left, noise_left, error, hum } = self.energy;
+        let [before, after, hum_in_pauses] = self.pauses.levels();
+        let correction_db = snr_correction_db(decibels(speech / (input - speech)));
+        let correction = libm::pow(10.0, -correction_db / 10.0);
         Summary {
-            input_energy: input,
-            snr_before_db: snr_before_db + correction_db,
-            snr_after_db: decibels(speech_left / noise_left) + correction_db,
-            expected_sdr_db: decibels(speech / error),
-            noise_before_dbfs: before,
-            noise_after_dbfs: after,
+            input_energy: input + hum,
+            snr_before_db: decibels(speech / (correction * (input - speech) + hum)),
+            snr_after_db: decibels(speech_left / (correction * noise_left + hum_left * hum)),
+            expected_sdr_db: decibels(speech / (error + hum_left * hum)),
+            noise_before_dbfs: decibels(before + hum_in_pauses),
+            noise_after_dbfs: decibels(after + hum_left * hum_in_pauses),
             chain: self.chain,
             reverberation_seconds: memory.reverberation_seconds(),
             clicks: front_end.clicks,

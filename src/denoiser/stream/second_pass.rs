@@ -81,6 +81,7 @@ impl SecondPass {
         let stft = Stft::new(sample_rate, WINDOW_SECONDS)?;
         let floor_db = separator.settings.gain.floor_db;
         let mut stream = Box::new(DenoiseStream::new(separator, sample_rate, channels)?);
+        stream.front_end.skip_repair();
         stream.spares = false;
         // At the default, noise is inaudible after either pass.
         stream.microphones =
