@@ -11,7 +11,7 @@ use crate::inference::online::OnlineSeparation;
 use crate::kernels::vector;
 use crate::presence::{CausalPresenceNet, RecentPresence};
 use crate::range::{SettingsError, within};
-use crate::repair::{LiveClicks, LiveOffset};
+use crate::repair::{LiveClicks, LiveHum, LiveOffset};
 use crate::signal::check_recording;
 use crate::transform::{LowDelayChannel, LowDelayStft, WINDOW_RANGE_SECONDS};
 use crate::wiener::fusion::{HIGH_BAND_WEIGHT, WEIGHT, pool_frame};
@@ -55,7 +55,7 @@ pub struct LiveMeters {
 ///
 /// Output follows input by exactly [`latency`](Self::latency) samples. Blocks may have any size; the samples do not depend on
 /// it. All channels share one gain. The first 50 ms count as noise; then the noise estimate adapts. A constant offset and
-/// sharp clicks of up to 8 ms, at more than 2.5 per second, are removed too. After construction, no method allocates, blocks
+/// sharp clicks of up to 8 ms, at more than 2.5 per second, are removed too; hum is subtracted 1.5 to 3 s after it begins. After construction, no method allocates, blocks
 /// or panics.
 ///
 /// ```
@@ -104,6 +104,9 @@ pub struct LiveDenoiser {
 struct Channel {
     frames: LowDelayChannel,
     offset: LiveOffset,
+    hum: LiveHum,
+    /// Hum that was removed from the input samples of the latency.
+    removed_hum: Vec<f32>,
     clicks: LiveClicks,
     /// Input samples of the latency, a ring of hops.
     dry: Vec<f32>,
@@ -185,9 +188,12 @@ impl LiveDenoiser {
         let causal = separator.networks.as_ref().map(|networks| Arc::clone(&networks.causal));
         let presence_net = causal.map(|network| CausalPresenceNet::new(network, bins, seconds));
         let step = |time: f64| (1.0 - libm::exp(-seconds / time)) as f32;
+        let hum = LiveHum::new(sample_rate)?;
         let channel = || Channel {
             frames: stft.channel(),
             offset: LiveOffset::new(sample_rate),
+            hum: hum.clone(),
+            removed_hum: vec![0.0; stft.delay()],
             clicks: LiveClicks::new(sample_rate, hop),
             dry: vec![0.0; stft.delay()],
             at: 0,
@@ -304,6 +310,8 @@ impl LiveDenoiser {
         for channel in &mut self.channels {
             channel.frames.reset();
             channel.offset.reset();
+            channel.hum.reset();
+            channel.removed_hum.fill(0.0);
             channel.clicks.reset();
             channel.dry.fill(0.0);
             channel.wet.fill(0.0);
@@ -398,25 +406,33 @@ impl LiveDenoiser {
     fn process_hop(&mut self) {
         let hop = self.stft.hop();
         self.power.fill(0.0);
+        let mut hum_power = 0.0;
         for channel in &mut self.channels {
             // Its last output is written: the buffer is reused.
             let came = channel.dry[channel.at..channel.at + hop].iter();
             for (y, x) in channel.wet.iter_mut().zip(came) {
                 *y = if x.abs() < MIN_AMPLITUDE { 0.0 } else { x.clamp(-MAX_AMPLITUDE, MAX_AMPLITUDE) };
             }
-            channel.at = (channel.at + hop) % channel.dry.len();
             if let Some((level, earlier)) = channel.offset.remove(&mut channel.wet) {
                 channel.frames.lower(earlier, level);
             }
+            // Regular clicks have tones, too.
             channel.clicks.repair(&mut channel.wet);
+            let hum = &mut channel.removed_hum[channel.at..][..hop];
+            channel.hum.remove(&mut channel.wet, hum);
+            hum_power += hum.iter().map(|hum| hum * hum).sum::<f32>();
+            channel.at = (channel.at + hop) % channel.dry.len();
             let frame = channel.frames.analyse(&channel.wet);
             self.power.iter_mut().zip(frame).for_each(|(sum, x)| *sum += x.norm_sqr());
         }
         self.power.iter_mut().for_each(|power| *power *= self.scale);
         self.separate();
-        self.meter();
+        self.meter(hum_power / (hop * self.channels.len()) as f32);
+        let hum_left = self.least_gain();
         for channel in &mut self.channels {
             channel.frames.synthesise(&self.gain, &mut channel.wet);
+            let hum = &channel.removed_hum[channel.at..];
+            channel.wet.iter_mut().zip(hum).for_each(|(y, hum)| *y += hum_left * hum);
         }
     }
 
@@ -430,9 +446,8 @@ impl LiveDenoiser {
         let floor = amplitude(f64::from(self.floor_db));
         let gain_exponent = self.gain_exponent;
         if !self.estimate() {
-            // Exponent 0 passes the input, even without an estimate.
-            let attenuation = self.floor_db * gain_exponent.min(1.0);
-            self.gain.fill(floor.max(amplitude(f64::from(attenuation))));
+            let least = self.least_gain();
+            self.gain.fill(least);
             self.voice.clear();
             return;
         }
@@ -445,6 +460,11 @@ impl LiveDenoiser {
                 }
             },
         );
+    }
+
+    /// The gain of what is not speech. Exponent 0 passes the input, even without an estimate.
+    fn least_gain(&self) -> f32 {
+        amplitude(f64::from(self.floor_db * self.gain_exponent.min(1.0)))
     }
 
     /// Estimates the gain of the frame before exponent and floor, and where speech is. False without an estimate: at the start,
@@ -484,14 +504,18 @@ impl LiveDenoiser {
         true
     }
 
-    fn meter(&mut self) {
+    /// Updates the meters; `hum` is the mean square of the hum that was removed.
+    fn meter(&mut self, hum: f32) {
+        let hum_left = self.least_gain();
         let scale = 1.0 / self.power.len() as f32;
         let before = scale * self.power.iter().sum::<f32>();
         let after =
             scale * self.power.iter().zip(&self.gain).map(|(power, gain)| gain * gain * power).sum::<f32>();
         let noise = scale * self.separation.noise().iter().sum::<f32>();
         let Meters { keep, levels } = &mut self.meters;
-        for (level, now) in levels.iter_mut().zip([noise, after, before]) {
+        for (level, now) in
+            levels.iter_mut().zip([noise + hum, after + hum_left * hum_left * hum, before + hum])
+        {
             // Levels stay normal numbers.
             *level = (now + *keep * (*level - now)).max(1e-20);
         }

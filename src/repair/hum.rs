@@ -11,31 +11,31 @@ use std::f64::consts::{PI, TAU};
 use std::ops::Range;
 
 /// Window of the transform, s: it tells the harmonics of the mains from each other.
-const WINDOW_SECONDS: f64 = 0.128;
+pub(super) const WINDOW_SECONDS: f64 = 0.128;
 /// Highest frequency of a tone, Hz.
-const MAX_HERTZ: f64 = 4_000.0;
+pub(super) const MAX_HERTZ: f64 = 4_000.0;
 /// Samples before a block that are looked at as well, s.
 const CONTEXT_SECONDS: f64 = 4.0;
 /// Minimum number of frames.
 const MIN_FRAMES: usize = 24;
 /// The quantile of the levels of a bin that is not above that of a tone: the voice has pauses there.
-const QUIET: f64 = 0.3;
+pub(super) const QUIET: f64 = 0.3;
 /// A frame has the tone alone if its level is that quantile within this factor.
-const NEAR: f64 = 2.0;
+pub(super) const NEAR: f64 = 2.0;
 /// Minimum number of pairs of quiet frames.
-const MIN_PAIRS: usize = 8;
+pub(super) const MIN_PAIRS: usize = 8;
 /// Minimum modulus of the mean phase factor between quiet frames.
-const COHERENCE: f64 = 0.8;
+pub(super) const COHERENCE: f64 = 0.8;
 /// Standard deviation of the weights over time by which the amplitude is averaged, s.
 const AVERAGE_SECONDS: f64 = 0.4;
 /// Iterations of the robust mean.
 const ITERATIONS: usize = 6;
 /// Maximum distance from its mean, relative to the median amplitude, in the quiet frames of a tone: it is 12 dB above all else there.
-const MAX_DISTANCE: f64 = 0.25;
+pub(super) const MAX_DISTANCE: f64 = 0.25;
 /// Frames to either side whose quiet level tells whether the tone is there.
 const NEIGHBOURS: usize = 8;
 /// Minimum of that level relative to the amplitude.
-const PRESENT: f64 = 0.35;
+pub(super) const PRESENT: f64 = 0.35;
 /// Fade from the tones of a block to those of the next, s.
 const FADE_SECONDS: f64 = 0.064;
 
@@ -188,9 +188,13 @@ impl<'a> Frames<'a> {
         let step_of_bin = TAU * bin as f64 / window;
         let turned = mean * unit(-step_of_bin * hop);
         let step = step_of_bin + libm::atan2(turned.im, turned.re) / hop;
+        let off = (step - step_of_bin) * window / TAU;
+        if off.abs() >= 1.0 {
+            return None;
+        }
         // The phase of the tone at the centre of the frame, and what the window leaves of a tone beside the centre of the bin.
         let sign = if bin.is_multiple_of(2) { 2.0 } else { -2.0 };
-        let scale = sign / response(step - step_of_bin, self.stft.window());
+        let scale = sign / response(off, self.stft.window());
         let turned: Vec<Complex<f64>> = values
             .iter()
             .enumerate()
@@ -277,65 +281,31 @@ fn averaged(values: &[Complex<f64>], weights: &[f64], kernel: &[f64]) -> Vec<Com
     (0..values.len()).map(mean).collect()
 }
 
-/// What a periodic Hann window of `window` samples makes of a tone that turns by `step` rad per sample relative to the bin.
-fn response(step: f64, window: usize) -> f64 {
-    let half = 0.5 * window as f64;
-    let weight = |n: usize| 0.5 - 0.5 * libm::cos(PI * n as f64 / half);
-    (0..window).map(|n| weight(n) * libm::cos(step * (n as f64 - half))).sum()
+/// What a periodic Hann window of `window` samples makes of a tone whose frequency is less than a bin above or below that of
+/// the bin.
+pub(super) fn response(bins: f64, window: usize) -> f64 {
+    let angle = PI * bins;
+    let sinc = if angle.abs() < 1e-4 { 1.0 } else { libm::sin(angle) / angle };
+    0.5 * window as f64 * sinc / (1.0 - bins * bins)
 }
 
-fn unit(angle: f64) -> Complex<f64> {
+pub(super) fn unit(angle: f64) -> Complex<f64> {
     Complex::new(libm::cos(angle), libm::sin(angle))
 }
 
-fn modulus(x: Complex<f64>) -> f64 {
+pub(super) fn modulus(x: Complex<f64>) -> f64 {
     libm::sqrt(x.norm_sqr())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{power, single, snr, voice};
+    use super::super::tests::{double, hum, power, single, snr, speech, sum};
     use super::*;
-    use crate::random::SeedTree;
-    use rand_distr::{Distribution, StandardNormal};
 
     const RATE: u32 = 16_000;
 
-    /// Eight seconds of a voice in soft hiss.
-    fn speech(rate: u32) -> Vec<f64> {
-        let mut stream = SeedTree::new(1).rng(0);
-        let hiss = move || -> f64 { StandardNormal.sample(&mut stream) };
-        let voice: Vec<f64> = [1, 2].into_iter().flat_map(|seed| voice(rate, seed)).collect();
-        let level = 0.03 * power(&voice).sqrt();
-        voice.iter().zip(std::iter::repeat_with(hiss)).map(|(s, n)| s + level * n).collect()
-    }
-
-    /// Harmonics of 50 Hz up to 1 kHz, as strong as `like`, with the drift of the mains.
-    fn hum(rate: u32, like: &[f64]) -> Vec<f64> {
-        let mut phase = 0.0;
-        let hum: Vec<f64> = (0..like.len())
-            .map(|n| {
-                let seconds = n as f64 / f64::from(rate);
-                phase += TAU * (50.0 + 0.01 * (0.7 * seconds).sin()) / f64::from(rate);
-                (1..=20)
-                    .map(|k| f64::from(k).powf(-0.5) * (f64::from(k) * phase + f64::from(k * k)).sin())
-                    .sum()
-            })
-            .collect();
-        let scale = (power(like) / power(&hum)).sqrt();
-        hum.iter().map(|x| scale * x).collect()
-    }
-
     fn hum_repair(rate: u32) -> Hum {
         Hum::new(rate).unwrap()
-    }
-
-    fn sum(a: &[f64], b: &[f64]) -> Vec<f32> {
-        a.iter().zip(b).map(|(a, b)| (a + b) as f32).collect()
-    }
-
-    fn double(x: &[f32]) -> Vec<f64> {
-        x.iter().map(|&x| f64::from(x)).collect()
     }
 
     #[test]

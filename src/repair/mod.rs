@@ -9,6 +9,7 @@ mod clipping;
 mod heavy_tails;
 mod hum;
 mod live_clicks;
+mod live_hum;
 mod offset;
 mod outliers;
 mod score;
@@ -16,6 +17,7 @@ mod score;
 pub use clipping::Clipping;
 pub(crate) use hum::Hum;
 pub(crate) use live_clicks::LiveClicks;
+pub(crate) use live_hum::LiveHum;
 pub(crate) use offset::{LiveOffset, Offset};
 pub(crate) use outliers::Outliers;
 use std::borrow::Cow;
@@ -148,7 +150,7 @@ mod tests {
     use crate::stable::PositiveStable;
     use rand::RngExt;
     use rand_distr::{Distribution, StandardNormal};
-    use std::f64::consts::PI;
+    use std::f64::consts::{PI, TAU};
 
     const RATE: u32 = 8_000;
 
@@ -198,8 +200,37 @@ mod tests {
         x.iter().map(|&x| x as f32).collect()
     }
 
-    fn double(x: &[f32]) -> Vec<f64> {
+    pub(super) fn sum(a: &[f64], b: &[f64]) -> Vec<f32> {
+        a.iter().zip(b).map(|(a, b)| (a + b) as f32).collect()
+    }
+
+    pub(super) fn double(x: &[f32]) -> Vec<f64> {
         x.iter().map(|&x| f64::from(x)).collect()
+    }
+
+    /// Eight seconds of a voice in soft hiss.
+    pub(super) fn speech(rate: u32) -> Vec<f64> {
+        let mut stream = SeedTree::new(1).rng(0);
+        let hiss = move || -> f64 { StandardNormal.sample(&mut stream) };
+        let voice: Vec<f64> = [1, 2].into_iter().flat_map(|seed| voice(rate, seed)).collect();
+        let level = 0.03 * power(&voice).sqrt();
+        voice.iter().zip(std::iter::repeat_with(hiss)).map(|(s, n)| s + level * n).collect()
+    }
+
+    /// Harmonics of 50 Hz up to 1 kHz, as strong as `like`, with the drift of the mains.
+    pub(super) fn hum(rate: u32, like: &[f64]) -> Vec<f64> {
+        let mut phase = 0.0;
+        let hum: Vec<f64> = (0..like.len())
+            .map(|n| {
+                let seconds = n as f64 / f64::from(rate);
+                phase += TAU * (50.0 + 0.01 * (0.7 * seconds).sin()) / f64::from(rate);
+                (1..=20)
+                    .map(|k| f64::from(k).powf(-0.5) * (f64::from(k) * phase + f64::from(k * k)).sin())
+                    .sum()
+            })
+            .collect();
+        let scale = (power(like) / power(&hum)).sqrt();
+        hum.iter().map(|x| scale * x).collect()
     }
 
     /// Noise of exponent `alpha`, scaled so that at alpha = 2 it would lie 5 dB below the voice.

@@ -12,7 +12,7 @@ const MIN_PARTS: usize = 8;
 /// An offset is constant if every part has at least this fraction of it.
 const CONSTANT: f32 = 0.5;
 /// Zeros of at least this duration are digital silence, s: they have no offset.
-const SILENCE_SECONDS: f64 = 0.01;
+pub(super) const SILENCE_SECONDS: f64 = 0.01;
 /// Duration of the fade from one offset to the next, s: inaudible.
 const FADE_SECONDS: f64 = 0.5;
 

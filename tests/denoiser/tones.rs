@@ -1,6 +1,6 @@
 //! Steady tones under a recorded voice, which no speech has: offline, and live above the band of the causal network.
 
-use alphamf::denoiser::{ChannelMode, GainSettings, LiveSettings, SessionSettings};
+use alphamf::denoiser::{ChannelMode, GainSettings, LiveControls, LiveSettings, SessionSettings};
 use alphamf::random::SeedTree;
 use alphamf::signal::{SampleFormat, Signal};
 use alphamf::{Denoiser, Dictionary, Settings};
@@ -82,6 +82,36 @@ fn the_minimum_gain_of_hum_is_left_and_it_counts_as_noise() {
             before < 23.0 && (after - before + floor_db).abs() < 1.5,
             "{channels:?}: {before} to {after} dB"
         );
+    }
+}
+
+#[test]
+fn live_the_minimum_gain_of_hum_is_left_and_the_meters_count_it() {
+    const RATE: u32 = 16_000;
+    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
+    let mut random = SeedTree::new(2).rng(0);
+    let input: Vec<f32> = with_tone(&vec![0.0; 8 * RATE as usize], 350.0, RATE)
+        .iter()
+        .map(|x| x + 3e-4 * random.random_range(-1.0..1.0_f32))
+        .collect();
+    for (floor_db, gain_exponent, expected) in [(-12.0, 1.0, -12.0), (-12.0, 0.5, -6.0), (-40.0, 0.0, 0.0)] {
+        let controls = LiveControls { floor_db, gain_exponent, ..LiveControls::default() };
+        let settings = LiveSettings { controls, ..LiveSettings::default() };
+        let mut live = denoiser.live(RATE, 1, settings).unwrap();
+        let mut output = vec![0.0; input.len()];
+        live.process(&input, &mut output);
+        let left = tone_level(&output[5 * RATE as usize..], 350.0, RATE);
+        assert!((left - expected).abs() < 0.5, "{floor_db} dB, exponent {gain_exponent}: {left} dB");
+        let meters = live.meters();
+        assert!(
+            (meters.noise_dbfs + 43.0).abs() < 0.5 && (meters.gain_db - expected).abs() < 0.5,
+            "{meters:?}"
+        );
+        // What is left of the hum belongs to the output of the same time.
+        let whole = &output[live.latency()..];
+        if gain_exponent == 0.0 {
+            assert!(whole.iter().zip(&input).all(|(y, x)| (y - x).abs() < 1e-5));
+        }
     }
 }
 
