@@ -38,14 +38,15 @@ export function initialize(source) {
 }
 
 /** Creates a causal denoiser as a Web Audio node. */
-export async function createLiveNode(context, { source, worklet, model, channels = 1, latency, ...given } = {}) {
+export async function createLiveNode(context, options) {
+  const { source, worklet, model, channels = 1, latency, ...given } = options ?? {};
   within(`${channels} channels`, channels, 1, 256);
   // Imported on demand: workers have no AudioWorkletNode.
   const { createLive } = await import("./live.js");
   const { purpose, strength, no_neural, alpha_speech, alpha_noise, ...controls } = given;
-  const options = jsonOf({ purpose, strength, no_neural, alpha_speech, alpha_noise });
+  const start = { model, channels, latency, options: jsonOf({ purpose, strength, no_neural, alpha_speech, alpha_noise }) };
   const bytes = source ?? (await moduleBytes());
-  return createLive(context, { bytes, model, channels, latency, options, controls: jsonOf(controls) }, worklet);
+  return createLive(context, { ...start, bytes, controls: jsonOf(controls) }, worklet);
 }
 
 /** An error with the member `kind` of the module's own errors. */
@@ -81,9 +82,9 @@ function noneOf(unknown) {
 
 const rateOf = (sampleRate) => within(`sample rate of ${sampleRate} Hz`, sampleRate, 8000, 192000);
 
-/** Options as JSON, which has no NaN and no Infinity, and a BigInt as a number. */
+/** Options, null for none, as JSON, which has no NaN and no Infinity, and a BigInt as a number. */
 function jsonOf(options) {
-  const members = Object.entries(options).filter(([, value]) => value !== undefined);
+  const members = Object.entries(options ?? {}).filter(([, value]) => value !== undefined);
   const texts = members.map(([name, value]) => {
     if (typeof value === "number" && !Number.isFinite(value)) {
       throw failure("setting", new RangeError(`${name} is ${value}: expected a finite number`));
@@ -148,7 +149,7 @@ class Handle {
 }
 
 /** All settings that options stand for. */
-export async function settings(options = {}) {
+export async function settings(options) {
   await initialize();
   return JSON.parse(settingsOf(jsonOf(options)));
 }
@@ -160,19 +161,22 @@ export class Denoiser {
     this.#handle = new Handle("denoiser", native);
   }
 
-  static async create({ model, ...options } = {}) {
+  static async create(given) {
+    const { model, ...options } = given ?? {};
     await initialize();
     return new Denoiser(new NativeDenoiser(jsonOf(options), model));
   }
 
-  stream(sampleRate, channels = 1, { gainStd = false, speechTrack = false, noise, ...unknown } = {}) {
+  stream(sampleRate, channels = 1, options) {
+    const { gainStd = false, speechTrack = false, noise, ...unknown } = options ?? {};
     noneOf(unknown);
     const session = this.#handle.native.session(rateOf(sampleRate), within(`${channels} channels`, channels, 1, 256), gainStd, speechTrack);
     if (noise) session.setNoiseProfile(this.#handle.native, channelsOf(noise), sampleRate);
     return new Stream(session, channels);
   }
 
-  denoise(samples, sampleRate, { onProgress, ...more } = {}) {
+  denoise(samples, sampleRate, options) {
+    const { onProgress, ...more } = options ?? {};
     const channels = channelsOf(samples);
     const { gainStd, speechTrack } = more;
     const stream = this.stream(sampleRate, channels.length, more);
@@ -193,7 +197,8 @@ export class Denoiser {
     }
   }
 
-  live(sampleRate, channels = 1, { latency, ...controls } = {}) {
+  live(sampleRate, channels = 1, options) {
+    const { latency, ...controls } = options ?? {};
     return new Live(this.#handle.native.live(rateOf(sampleRate), within(`${channels} channels`, channels, 1, 256), latency, jsonOf(controls)));
   }
 
@@ -218,7 +223,7 @@ export class Live {
   set(controls) {
     // Values out of range are clamped; JSON has no infinite ones.
     const { MAX_VALUE } = Number;
-    const finite = Object.entries(controls).map(([name, value]) => {
+    const finite = Object.entries(controls ?? {}).map(([name, value]) => {
       return [name, value === Infinity ? MAX_VALUE : value === -Infinity ? -MAX_VALUE : value];
     });
     this.#handle.native.set(jsonOf(Object.fromEntries(finite)));
@@ -338,7 +343,8 @@ function concat(parts) {
   return all;
 }
 
-export async function denoise(samples, sampleRate, { noise, onProgress, ...options } = {}) {
+export async function denoise(samples, sampleRate, given) {
+  const { noise, onProgress, ...options } = given ?? {};
   const denoiser = await Denoiser.create(options);
   try {
     const { speech } = denoiser.denoise(samples, sampleRate, { noise, onProgress });

@@ -61,7 +61,7 @@ export class LiveNode extends AudioWorkletNode {
   set(controls) {
     const present = this.#controls;
     const [least, most] = this.#ranges;
-    const given = Object.entries(controls).filter(([, value]) => value !== undefined);
+    const given = Object.entries(controls ?? {}).filter(([, value]) => value !== undefined);
     const inRange = given.map(([name, value]) => {
       if (!Object.hasOwn(present, name)) throw invalid(`unknown control ${name}: expected ${Object.keys(present).join(", ")}`);
       if (typeof value !== typeof present[name] || Number.isNaN(value)) throw invalid(`${name}: expected a ${typeof present[name]}`);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
 import { gunzipSync } from "node:zlib";
-import { Denoiser, Live, Stream, createLiveNode, denoise, initialize } from "../index.js";
+import { Denoiser, Live, Stream, createLiveNode, denoise, initialize, settings } from "../index.js";
 
 // Node has no fetch of files.
 await initialize(gunzipSync(readFileSync(new URL("../native/alphamf_web_bg.wasm.gz", import.meta.url))));
@@ -76,6 +76,21 @@ test("an unknown option is answered with those that there are", async () => {
   await assert.rejects(Denoiser.create({ colour: 1 }), named);
   await assert.rejects(denoise(noise, 16000, { colour: 1 }), named);
   await assert.rejects(Denoiser.create({ no_dither: true }), { kind: "setting", message: /`no_dither` has no effect on samples that are floats/ });
+});
+
+test("null, as undefined, stands for no options", async () => {
+  assert.deepEqual(await settings(null), await settings());
+  const plain = await Denoiser.create(null);
+  assert.deepEqual(plain.denoise(noise, 16000, null).speech, plain.denoise(noise, 16000).speech);
+  assert.deepEqual(await denoise(noise.subarray(0, 8000), 16000, null), await denoise(noise.subarray(0, 8000), 16000));
+  assert.equal(plain.stream(16000, 1, null).latency, plain.stream(16000).latency);
+  const live = plain.live(16000, 1, null);
+  const { controls } = live;
+  live.set(null);
+  assert.deepEqual(live.controls, controls);
+  // There is no context here; that is found after the options.
+  await assert.rejects(createLiveNode({}, null), (error) => !/null|undefined/.test(error.message));
+  for (const one of [live, plain]) one.free();
 });
 
 test("a stream refuses calls of its own progress callback, and goes on", () => {
