@@ -278,6 +278,9 @@ def main():
     a = a.parse_args()
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "sources.toml"), "rb") as f:
         sources = resolved(tomllib.load(f)["source"])
+    unknown = set(a.only or ()) - {source["name"] for source in sources}
+    if unknown:
+        sys.exit(f"no source {', '.join(sorted(unknown))} in sources.toml")
     state = os.path.join(a.out, "done")
     os.makedirs(state, exist_ok=True)
     merged = {"speech": [], "noise": []}

@@ -100,6 +100,12 @@ def test_settings_whose_clips_were_replaced_are_gathered_again(clones, tmp_path,
     assert run(three, other) == first
 
 
+def test_names_of_sources_that_there_are_not_are_refused(tmp_path, ended):
+    out = tmp_path / "out"
+    line = ended(gather.main, out, "--clones", tmp_path, "--only", "so762", "so763", "0")
+    assert line == "no source 0, so763 in sources.toml" and not out.exists()
+
+
 def test_a_source_has_the_keys_of_the_one_that_it_is_like():
     first = dict(name="a", kind="noise", kinds=KINDS, commit="1")
     assert gather.resolved([first, dict(name="b", like="a", commit="2")])[1] == dict(name="b", kind="noise", kinds=KINDS, commit="2")
