@@ -1,6 +1,7 @@
 """Recordings made of development mixtures, by turns.py, stereo.py and hum.py, and what the scripts of this folder refuse."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,11 +9,15 @@ import soundfile
 
 import hum
 import impulses
-import signals
 import stereo
 import transcription
 import turns
 import voice_activity
+
+# Last, so that no test is hidden by one there.
+sys.path.append(str(Path(__file__).resolve().parent.parent / "training/tests"))
+
+from refusals import ended  # noqa: E402, F401
 
 RATE = 16000
 
@@ -28,19 +33,6 @@ def mixtures(folder, count, seconds=6.0, rate=RATE, voices=None):
         soundfile.write(folder / f"clean/wind__{i:02}.wav", x, rate)
         soundfile.write(folder / f"noisy/wind__{i:02}.wav", x + 0.01 * np.random.default_rng(50 + i).standard_normal(n), rate)
     return folder
-
-
-@pytest.fixture
-def ended(monkeypatch, capsys):
-    """Runs a script that must fail with one line, which is returned."""
-
-    def run(main, *words):
-        monkeypatch.setattr(sys, "argv", ["script.py", *map(str, words)])
-        with pytest.raises(SystemExit) as refused:
-            signals.run(main)
-        return capsys.readouterr().err.splitlines()[-1] if refused.value.code == 2 else str(refused.value)
-
-    return run
 
 
 @pytest.mark.parametrize("script", (turns, stereo, hum))

@@ -11,6 +11,9 @@ import soundfile as sf
 
 TRAINING = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TRAINING)
+
+from refusals import ended  # noqa: E402, F401
+
 RATE = 16000
 
 
@@ -44,22 +47,6 @@ def make_data(folder, rate=RATE):
     os.makedirs(os.path.join(folder, "dev"))
     with open(os.path.join(folder, "dev", "voices16.txt"), "w") as f:
         f.write("librispeech251/7-0-0000.flac\n")
-
-
-@pytest.fixture
-def ended(monkeypatch, capsys):
-    """Runs a script that must fail with one line, which is returned."""
-
-    def run(main, *words):
-        import options
-
-        monkeypatch.setattr(sys, "argv", ["script.py", *map(str, words)])
-        with pytest.raises(SystemExit) as refused:
-            options.run(main)
-        # Options are refused by their parser, after the usage.
-        return capsys.readouterr().err.splitlines()[-1] if refused.value.code == 2 else str(refused.value)
-
-    return run
 
 
 @pytest.fixture(scope="session")
