@@ -13,7 +13,7 @@ from common import SILENCE, SPEECH_DB, active_power, band, decibels, is_speech, 
 from options import existing_folder, finite, positive, run, whole
 
 __all__ = ["SILENCE", "SPEECH_DB", "active_power", "band", "decibels", "is_speech", "new_folders", "read_channels", "read_exactly"]
-__all__ += ["make_and_score", "mixtures", "recordings", "read_mono", "si_sdr", "spoken_power", "existing_folder", "finite", "positive", "run", "whole"]
+__all__ += ["make_and_score", "mixtures", "recordings", "read_mono", "root_mean_square", "si_sdr", "spoken_power", "existing_folder", "finite", "positive", "run", "whole"]
 
 
 def mixtures(folder, count, rate):
@@ -24,6 +24,14 @@ def mixtures(folder, count, rate):
     chosen = noisy[:: max(1, len(noisy) // count)][:count]
     voices = [read_exactly(folder / "clean" / p.name, rate)[:, 0] for p in chosen]
     return [p.name for p in chosen], voices, [read_exactly(p, rate, len(x))[:, 0] - x for p, x in zip(chosen, voices)]
+
+
+def root_mean_square(noise, name):
+    """Of a noise; `name` is that of the error if there is none."""
+    power = (noise**2).mean()
+    if not power > 0:
+        raise SystemExit(f"{name}: the voice alone, expected noise")
+    return np.sqrt(power)
 
 
 def recordings(out, pattern):

@@ -16,7 +16,7 @@ import numpy as np
 import soundfile
 from scipy.signal import fftconvolve
 
-from signals import active_power, make_and_score, mixtures, new_folders, read_exactly, run
+from signals import active_power, make_and_score, mixtures, new_folders, read_exactly, root_mean_square, run
 
 RATE, LENGTH, TURN = 16000, 14 * 16000, 4 * 16000
 CROSSTALK, PAN, NOISE = (10 ** (db / 20) for db in (-15, -6, -8))
@@ -41,8 +41,9 @@ def make(folder, out):
         return np.resize(clean[i], LENGTH) / np.sqrt(active_power(clean[i], RATE, folder / "clean" / names[i]))
 
     def noise(i):
-        whole = np.resize(noises[i % len(names)], LENGTH)
-        return NOISE * whole / np.sqrt((whole**2).mean())
+        i %= len(names)
+        whole = np.resize(noises[i], LENGTH)
+        return NOISE * whole / root_mean_square(whole, folder / "noisy" / names[i])
 
     for i in range(len(names)):
         # Some mixtures have the same voice.

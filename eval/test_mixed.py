@@ -49,6 +49,10 @@ def test_mixtures_that_do_not_fit_are_refused(script, tmp_path, ended):
     if script is turns:
         short = mixtures(tmp_path / "short", 5, seconds=5)
         assert ended(script.main, "make", short, out) == f"{short}/clean/wind__00.wav: expected 6 s or more"
+    if script is not hum:
+        alone = mixtures(tmp_path / "alone", 5)
+        (alone / "noisy/wind__01.wav").write_bytes((alone / "clean/wind__01.wav").read_bytes())
+        assert ended(script.main, "make", alone, tmp_path / "none") == f"{alone}/noisy/wind__01.wav: the voice alone, expected noise"
     assert ended(script.main, "score", tmp_path, tmp_path) == f"{tmp_path}: no recordings of `make`"
 
 

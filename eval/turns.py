@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from signals import active_power, existing_folder, finite, mixtures, new_folders, read_exactly, recordings, run
+from signals import active_power, existing_folder, finite, mixtures, new_folders, read_exactly, recordings, root_mean_square, run
 
 RATE, TURN, TURNS = 16000, 3 * 16000, 4
 SOFTER_DB = (0, 6, 12, 18)
@@ -39,8 +39,9 @@ def make(folder, out, below):
     turns_of = lambda i, second: turns(clean[i], second, folder / "clean" / names[i])
     new_folders(out, "louder", "softer", "noisy")
     for i in range(len(names)):
-        noise = np.resize(noises[(i + 1) % len(names)], TURNS * TURN)
-        noise *= 10 ** (-below / 20) / np.sqrt((noise**2).mean())
+        of = (i + 1) % len(names)
+        noise = np.resize(noises[of], TURNS * TURN)
+        noise *= 10 ** (-below / 20) / root_mean_square(noise, folder / "noisy" / names[of])
         loud = turns_of(i, 0)
         for softer in SOFTER_DB:
             soft = 10 ** (-softer / 20) * turns_of((i + APART) % len(names), 1)
