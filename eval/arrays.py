@@ -25,7 +25,7 @@ from pesq import pesq
 from pystoi import stoi
 from scipy.signal import fftconvolve, istft, stft
 
-from signals import si_sdr
+from signals import existing_folder, files_of, run, several, si_sdr, whole
 
 RATE, SECONDS = 16_000, 8
 LENGTH = RATE * SECONDS
@@ -94,11 +94,12 @@ def mixture(count, index, voices, noises, circle=False, length=LENGTH):
 def measured_mixture(count, index, voices, noises, responses, spread):
     """The same with measured responses, in every room and arrangement in turn."""
     random = np.random.default_rng([count, index])
-    arrangements = sorted({file.name.split("_target")[0] for file in responses.glob("*_target_ir_*.wav")})
+    arrangements = sorted({file.name.split("_target")[0] for file in files_of(responses, "*_target_ir_*.wav")})
     arrangement = arrangements[index % len(arrangements)]
 
     def heard(signal, source):
-        files = sorted(responses.glob(f"{arrangement}_{source}_ir_*.wav"), key=lambda file: int(file.stem.split("_")[-1]))
+        files = files_of(responses, f"{arrangement}_{source}_ir_*.wav", 1 if spread else count)
+        files.sort(key=lambda file: int(file.stem.split("_")[-1]))
         chosen = np.linspace(0, len(files) - 1, count).round().astype(int) if spread else range(count)
         return np.stack([fftconvolve(signal, read(files[number]))[:LENGTH] for number in chosen])
 
@@ -135,24 +136,23 @@ def separated(name, samples, truth):
 def arguments(description, mixtures, first):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("denoise")
-    parser.add_argument("data", type=Path)
+    parser.add_argument("data", type=existing_folder)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--mixtures", type=int, default=mixtures)
+    parser.add_argument("--mixtures", type=several, default=mixtures)
     parser.add_argument("--first", type=int, default=first, help="index of the first mixture")
     return parser
 
 
 def main():
     parser = arguments(__doc__, mixtures=12, first=0)
-    parser.add_argument("--counts", type=int, nargs="+", default=(2, 4, 8), metavar="COUNT", help="of microphones")
+    parser.add_argument("--counts", type=several, nargs="+", default=(2, 4, 8), metavar="COUNT", help="of microphones")
     places = parser.add_mutually_exclusive_group()
     places.add_argument("--circle", action="store_true", help="all microphones in a circle of 20 cm")
-    places.add_argument("--rooms", type=Path, metavar="RESPONSES", help="measured rooms")
+    places.add_argument("--rooms", type=existing_folder, metavar="RESPONSES", help="measured rooms")
     parser.add_argument("--spread", action="store_true", help="measured rooms: microphones from all rows")
     parser.add_argument("--alone", action="store_true", help="without FastMNMF2 and AuxIVA")
     given = parser.parse_args()
-    voices = sorted((given.data / "dev/speech16").iterdir())
-    noises = sorted((given.data / "dev/noise").iterdir())
+    voices, noises = files_of(given.data / "dev/speech16"), files_of(given.data / "dev/noise")
     for count in given.counts:
         folder = given.out / str(count)
         for name in ("first", "all"):
@@ -193,4 +193,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

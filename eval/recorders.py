@@ -16,7 +16,7 @@ import numpy as np
 import soundfile as sf
 import soxr
 from arrays import RATE
-from signals import si_sdr
+from signals import files_of, run, si_sdr
 
 SECONDS, MICROPHONES = 24, 4
 SHIFT_SECONDS, DRIFT_PPM = 4, 60
@@ -33,13 +33,12 @@ def recorded(samples, shift, ppm):
 
 def main():
     given = arrays.arguments(__doc__, mixtures=8, first=6).parse_args()
-    voices = sorted((given.data / "dev/speech16").glob("so762*"))
-    noises = sorted((given.data / "dev/noise").iterdir())
+    voices, noises = files_of(given.data / "dev/speech16", "so762*"), files_of(given.data / "dev/noise")
     given.out.mkdir(parents=True, exist_ok=True)
     at = lambda name: str(given.out / f"{name}.wav")
 
-    def run(*arguments):
-        subprocess.run([given.denoise, "-q", "--force", *arguments], check=True)
+    def denoise(*arguments):
+        subprocess.run([given.denoise, *arguments], check=True)
 
     rows = []
     for index in range(given.first, given.first + given.mixtures):
@@ -52,16 +51,18 @@ def main():
         sf.write(at("one clock"), samples, RATE, "FLOAT")
         sf.write(at("as they are"), np.stack(takes, 1), RATE, "FLOAT")
         inputs = [at(f"take-{n}") for n in range(MICROPHONES)]
-        subprocess.run([given.denoise, "join", "-q", "--force", *inputs, "-o", at("joined")], check=True)
+        denoise("join", "-q", "--force", *inputs, "-o", at("joined"))
         # What all takes have, by the first channel.
         joined = sf.read(at("joined"))[0][:, 0]
         first = sf.read(at("take-0"))[0]
-        start = next(n for n in range(len(first)) if np.array_equal(first[n : n + RATE], joined[:RATE]))
+        start = next((n for n in range(len(first)) if np.array_equal(first[n : n + RATE], joined[:RATE])), None)
+        if start is None:
+            raise SystemExit(f"{at('joined')}: expected a part of take-0 as its first channel")
         common = slice(start, start + len(joined))
         scores = []
         for name in ("take-0", "one clock", "joined", "as they are"):
             options = [] if name == "take-0" else ["--channels", "array"]
-            run(at(name), at("voice"), *options)
+            denoise("-q", "--force", at(name), at("voice"), *options)
             found = sf.read(at("voice"), always_2d=True)[0][:, 0]
             found = found if name == "joined" else found[common]
             score = lambda y: (si_sdr(truth[common], y), arrays.pesq(RATE, truth[common], y, "wb"))
@@ -76,4 +77,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

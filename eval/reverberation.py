@@ -24,6 +24,7 @@ from nara_wpe.wpe import wpe
 from pesq import pesq
 from pystoi import stoi
 from scipy.signal import fftconvolve
+from signals import existing_folder, files_of, run, whole
 from torchmetrics.functional.audio.srmr import speech_reverberation_modulation_energy_ratio
 
 LENGTH = 10 * RATE
@@ -46,15 +47,17 @@ def scores(truth, found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("denoise", type=Path)
-    parser.add_argument("data", type=Path)
+    parser.add_argument("data", type=existing_folder)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--voices", type=int, default=6)
+    parser.add_argument("--voices", type=whole, default=6)
     given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
     denoise, dev = given.denoise.resolve(), given.data / "dev"
-    voices = sorted((dev / "speech16").glob("so762*"))
-    voices = voices[:: len(voices) // given.voices][: given.voices]
-    noises = sorted((dev / "noise").glob("steady-*"))
+    voices = files_of(dev / "speech16", "so762*")
+    voices = voices[:: max(1, len(voices) // given.voices)][: given.voices]
+    noises = files_of(dev / "noise", "steady-*")
+    # Standard errors are over them.
+    rooms = files_of(dev / "rir", "measured-*", 2)
+    given.out.mkdir(parents=True, exist_ok=True)
     at = lambda name: str(given.out / f"{name}.wav")
 
     def denoised(source, *options):
@@ -64,7 +67,7 @@ def main():
     names = ["input", "denoise", "--dereverb 0.5", "--dereverb 1"]
     names += [f"WPE {taps}" for taps in TAPS] + [f"WPE {taps}, denoise" for taps in TAPS]
     everything = []
-    for room in sorted((dev / "rir").glob("measured-*")):
+    for room in rooms:
         response = arrays.read(room)
         direct = int(np.abs(response).argmax())
         early = response[: direct + EARLY]
@@ -96,4 +99,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

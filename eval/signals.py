@@ -10,10 +10,10 @@ import numpy as np
 sys.path.append(str(Path(__file__).resolve().parent.parent / "training"))
 
 from common import SILENCE, SPEECH_DB, active_power, band, decibels, is_speech, new_folders, read_channels, read_exactly, read_mono, si_sdr, spoken_power
-from options import existing_folder, finite, positive, run, whole
+from options import existing_folder, finite, positive, run, several, whole
 
 __all__ = ["SILENCE", "SPEECH_DB", "active_power", "band", "decibels", "is_speech", "new_folders", "read_channels", "read_exactly"]
-__all__ += ["make_and_score", "mixtures", "recordings", "read_mono", "root_mean_square", "si_sdr", "spoken_power", "existing_folder", "finite", "positive", "run", "whole"]
+__all__ += ["make_and_score", "mixtures", "recordings", "read_mono", "root_mean_square", "si_sdr", "spoken_power", "existing_folder", "files_of", "finite", "positive", "run", "several", "whole"]
 
 
 def mixtures(folder, count, rate):
@@ -40,6 +40,14 @@ def recordings(out, pattern):
     if not names:
         raise SystemExit(f"{out}: no recordings of `make`")
     return names
+
+
+def files_of(folder, pattern="*", least=1):
+    """Paths in a folder, sorted; too few end the script."""
+    found = sorted(folder.glob(pattern))
+    if len(found) < least:
+        raise SystemExit(f"{folder}/{pattern}: {len(found)} file{'s'[: len(found) != 1]}, expected {least} or more")
+    return found
 
 
 def make_and_score(description, kinds, make, ratio):

@@ -1,7 +1,9 @@
 """Recordings made of development mixtures, by turns.py, stereo.py and hum.py, and what the scripts of this folder refuse."""
 
+import importlib
 import sys
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -105,3 +107,41 @@ def test_detectors_need_their_program_and_files_with_pauses(tmp_path, ended):
     assert ended(main, tmp_path / "none") == f"{tmp_path}/none: no files with 0.1 s of speech and of pauses"
     high = mixtures(tmp_path / "high", 1, rate=48000)
     assert ended(main, high) == f"{high}/clean/wind__00.wav: expected 1 channel at 16000 Hz"
+
+
+# Packages of scripts about rooms, which no refusal needs.
+ROOM_PACKAGES = ("pesq", "pystoi", "pyroomacoustics", "torch", "nara_wpe", "nara_wpe.utils", "nara_wpe.wpe")
+ROOM_PACKAGES += ("torchmetrics", "torchmetrics.functional", "torchmetrics.functional.audio", "torchmetrics.functional.audio.srmr")
+
+
+@pytest.mark.parametrize("name", ("arrays", "recorders", "reverberation"))
+def test_rooms_need_voices_noises_and_enough_of_each(name, tmp_path, ended, monkeypatch):
+    for package in ROOM_PACKAGES:
+        monkeypatch.setitem(sys.modules, package, MagicMock())
+    main, data, out = importlib.import_module(name).main, tmp_path / "data", tmp_path / "out"
+    noise = 0.1 * np.random.default_rng(0).standard_normal(RATE)
+    refused = lambda *more: ended(main, tmp_path / "denoise", data, out, *more)
+    assert refused().endswith("data: no such folder")
+    data.mkdir()
+    of_voices, of_noises = ("*" if name == "arrays" else "so762*"), ("steady-*" if name == "reverberation" else "*")
+    for folder, pattern in (("speech16", of_voices), ("noise", of_noises)):
+        assert refused() == f"{data}/dev/{folder}/{pattern}: 0 files, expected 1 or more"
+        (data / "dev" / folder).mkdir(parents=True)
+        soundfile.write(data / "dev" / folder / ("so762-1__a.wav" if folder == "speech16" else "steady-a.wav"), noise, RATE)
+    if name == "reverberation":
+        (data / "dev/rir").mkdir()
+        soundfile.write(data / "dev/rir/measured-1.wav", noise[:9], RATE)
+        assert refused() == f"{data}/dev/rir/measured-*: 1 file, expected 2 or more"
+        assert refused("--voices", 0).endswith("0: expected 1 or more")
+        # Fewer voices than are asked for are all used.
+        soundfile.write(data / "dev/rir/measured-2.wav", noise[:9], RATE)
+        assert "No such file" in refused("--voices", 9)
+    else:
+        assert refused("--mixtures", 1).endswith("1: expected 2 or more")
+    if name == "arrays":
+        rooms = tmp_path / "rooms"
+        assert refused("--rooms", rooms).endswith("rooms: no such folder")
+        rooms.mkdir()
+        assert refused("--rooms", rooms) == f"{rooms}/*_target_ir_*.wav: 0 files, expected 1 or more"
+        soundfile.write(rooms / "hall_target_ir_1.wav", noise[:9], RATE)
+        assert refused("--rooms", rooms) == f"{rooms}/hall_target_ir_*.wav: 1 file, expected 2 or more"

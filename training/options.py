@@ -31,6 +31,14 @@ def whole(text):
     return value
 
 
+def several(text):
+    """A count of which there is a standard error, 2 or more."""
+    value = int(text)
+    if value < 2:
+        raise argparse.ArgumentTypeError(f"{text}: expected 2 or more")
+    return value
+
+
 def positive(text):
     """A finite number above 0."""
     value = float(text)
