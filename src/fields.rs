@@ -6,18 +6,20 @@ use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use serde::{Deserialize, Serialize, forward_to_deserialize_any};
 use serde_json::{Map, Value};
 
-/// `whole` with the fields of a JSON object in place of its own; `kind` is the word for a field.
+/// `whole` with the fields of a JSON object in place of its own; `kind` is the word for a field. An unknown field is answered
+/// with the names of all but the `unlisted`.
 ///
 /// # Errors
 /// If the text is no object, or a field has another name or type. The message has no words of Rust.
 pub(crate) fn with_json<T: Serialize + DeserializeOwned>(
     whole: &T,
     kind: &'static str,
+    unlisted: &[&str],
     json: &str,
 ) -> Result<T, SettingsError> {
     let all = serde_json::to_value(whole).unwrap_or_default();
     let error = |all: &Value| read::<T>(all).err().map(|error| error.to_string());
-    let all = merged(all, names::<T>(), &error, kind, json)?;
+    let all = merged(all, names::<T>(), unlisted, &error, kind, json)?;
     read(&all).map_err(|error| SettingsError {
         name: kind,
         value: json.to_owned(),
@@ -36,6 +38,7 @@ fn read<T: DeserializeOwned>(all: &Value) -> serde_json::Result<T> {
 fn merged(
     mut all: Value,
     names: &'static [&'static str],
+    unlisted: &[&str],
     error: &dyn Fn(&Value) -> Option<String>,
     kind: &'static str,
     json: &str,
@@ -46,7 +49,8 @@ fn merged(
     };
     for (name, value) in given {
         let Some(name) = names.iter().copied().find(|known| *known == name) else {
-            return refused(kind, name, names.join(", "));
+            let listed: Vec<&str> = names.iter().copied().filter(|name| !unlisted.contains(name)).collect();
+            return refused(kind, name, listed.join(", "));
         };
         let text = serde_json::to_string(&value).unwrap_or_default();
         all[name] = value;
@@ -151,6 +155,19 @@ mod tests {
         }
         let unknown = controls.with_json(r#"{"colour": 1}"#).unwrap_err().to_string();
         assert!(unknown.starts_with("control is colour; expected gain_exponent, floor_db, "), "{unknown}");
+    }
+
+    #[test]
+    fn an_unknown_field_is_answered_with_those_that_are_listed() {
+        let controls = LiveControls::default();
+        let expected = |unlisted: &[&str]| {
+            super::with_json(&controls, "control", unlisted, r#"{"colour": 1}"#).unwrap_err().expected
+        };
+        let all = super::names::<LiveControls>();
+        assert_eq!(expected(&[]), all.join(", "));
+        assert_eq!(expected(&["gain_exponent"]), all[1..].join(", "));
+        // They are fields all the same.
+        assert!(super::with_json(&controls, "control", &["mix"], r#"{"mix": 0.5}"#).is_ok());
     }
 
     #[test]

@@ -353,6 +353,9 @@ fn set<T: Copy>(setting: &mut T, option: Option<T>) {
 /// Options that a published method leaves free.
 const WITH_METHOD: [&str; 5] = ["method", "seed", "mix", "channels", "no_dither"];
 
+/// Options that have no effect where samples stay floats.
+const WITHOUT_EFFECT_ON_FLOATS: [&str; 1] = ["no_dither"];
+
 impl Options {
     /// Options that a live denoiser uses; seed and dither affect files that it is written to.
     pub const LIVE: &[&str] = &[
@@ -380,7 +383,7 @@ impl Options {
     /// # Errors
     /// As [`from_json`](Self::from_json).
     pub fn with_json(&self, json: &str) -> Result<Self, OptionsError> {
-        fields::with_json(self, "option", json).map_err(by_name)
+        fields::with_json(self, "option", &[], json).map_err(by_name)
     }
 
     /// Names of all options, in order of declaration.
@@ -391,7 +394,7 @@ impl Options {
 
     /// Names of the options that have an effect where samples stay floats: all but `no_dither`.
     pub fn float_names() -> impl Iterator<Item = &'static str> {
-        Self::names().iter().copied().filter(|name| *name != "no_dither")
+        Self::names().iter().copied().filter(|name| !WITHOUT_EFFECT_ON_FLOATS.contains(name))
     }
 
     /// Like [`with_json`](Self::with_json), where samples stay floats: an unknown option is answered with
@@ -400,12 +403,7 @@ impl Options {
     /// # Errors
     /// As [`from_json`](Self::from_json), and for an option that is not among these.
     pub fn with_json_for_floats(&self, json: &str) -> Result<Self, OptionsError> {
-        let options = fields::with_json(self, "option", json).map_err(|mut error| {
-            if error.expected == Self::names().join(", ") {
-                error.expected = Self::float_names().collect::<Vec<_>>().join(", ");
-            }
-            by_name(error)
-        })?;
+        let options = fields::with_json(self, "option", &WITHOUT_EFFECT_ON_FLOATS, json).map_err(by_name)?;
         options.only(&Self::float_names().collect::<Vec<_>>(), "on samples that are floats")?;
         Ok(options)
     }

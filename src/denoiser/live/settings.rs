@@ -120,7 +120,7 @@ impl LiveControls {
     /// # Errors
     /// If a control has another name or type.
     pub fn with_json(&self, json: &str) -> Result<Self, SettingsError> {
-        fields::with_json(self, "control", json)
+        fields::with_json(self, "control", &[], json)
     }
 
     pub(super) fn validate(&self) -> Result<(), SettingsError> {
