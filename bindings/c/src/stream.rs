@@ -6,6 +6,7 @@ use crate::settings::{Prepared, alphamf_settings, prepare};
 use crate::track::Track;
 use alphamf::denoiser::{SessionOutput, SessionSettings};
 use alphamf::{DenoiseError, ProgressCallback, Session};
+use alphamf_signal::MAX_CHANNELS;
 use std::collections::VecDeque;
 use std::ffi::{CString, c_char, c_double, c_int, c_void};
 use std::ops::ControlFlow;
@@ -285,14 +286,16 @@ pub unsafe extern "C" fn alphamf_denoise(
     if speech.is_null() {
         return guarded(|| Err(null("speech")));
     }
+    // SAFETY: there is a pointer for each channel, up to the number that a stream can have.
+    let is_null = |channel: usize| unsafe { (*speech.add(channel)).is_null() };
+    let count = channels as usize;
+    // Before the stream, whose tables take time to fill; more channels are refused by it.
+    if samples > 0 && count <= MAX_CHANNELS && (0..count).any(is_null) {
+        return guarded(|| Err(null("a channel of speech")));
+    }
     let mut stream = std::ptr::null_mut();
     // SAFETY: as the caller promises.
     let mut status = unsafe { alphamf_create(sample_rate, channels, settings, &mut stream) };
-    // SAFETY: there is a pointer for each channel, of which the stream has as many.
-    let is_null = |channel: u32| unsafe { (*speech.add(channel as usize)).is_null() };
-    if status == ALPHAMF_OK && samples > 0 && (0..channels).any(is_null) {
-        status = guarded(|| Err(null("a channel of speech")));
-    }
     if status == ALPHAMF_OK {
         // SAFETY: the stream has just been created.
         status = unsafe { alphamf_push(stream, noisy, samples) };

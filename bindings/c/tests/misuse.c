@@ -65,6 +65,10 @@ int main(void) {
     float *incomplete[] = {left, NULL};
     EXPECT(alphamf_denoise(8000, 2, settings, channels, incomplete, 4000) == ALPHAMF_INPUT);
     EXPECT(strstr(alphamf_error(), "a channel of speech is a null pointer"));
+    /* Found before a stream is made: here, of a rate that there is not. */
+    EXPECT(alphamf_denoise(1000, 2, settings, channels, incomplete, 4000) == ALPHAMF_INPUT);
+    EXPECT(strstr(alphamf_error(), "a channel of speech is a null pointer"));
+    EXPECT(alphamf_denoise(8000, 1 << 20, settings, channels, places, 4000) == ALPHAMF_INPUT);
     EXPECT(alphamf_denoise(8000, 2, settings, channels, incomplete, 0) == ALPHAMF_OK);
     EXPECT(alphamf_denoise(8000, 2, settings, channels, places, 4000) == ALPHAMF_OK && left[100] == right[100]);
 
