@@ -4,6 +4,7 @@
 
 mod claims;
 mod common;
+mod completions;
 mod denoise;
 mod eval;
 mod failure;
@@ -185,9 +186,7 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Join(arguments)) => join::run(&arguments, &common),
         Some(Command::Merge(arguments)) => shard::run(&arguments),
         Some(Command::Completions { shell, name }) => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), name, &mut script);
-            terminal::print(&script)?;
+            terminal::print(&completions::script(shell, &name))?;
             Ok(ExitCode::SUCCESS)
         }
         Some(Command::Man { command }) => {
