@@ -20,6 +20,7 @@ use super::streams::{check_output, check_possible, is_standard, name};
 use super::terminal::{first_error, say};
 use alphamf::denoiser::Denoiser;
 use anyhow::Context;
+use clap::ValueEnum;
 use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -101,7 +102,8 @@ pub struct Arguments {
     /// Write where speech is: probability and segments.
     ///
     /// Probability per 10 ms; segments with start, end, level and SNR. CSV, JSON, RTTM or Praat TextGrid, by the ending:
-    /// .csv, .json, .rttm or .TextGrid. - is standard output. With -o, a folder. Excludes --live.
+    /// .csv, .json, .rttm or .TextGrid. - is standard output. With -o, a folder, of JSON or what --speech-format sets.
+    /// Excludes --live.
     #[arg(
         long,
         value_name = "FILE",
@@ -166,6 +168,7 @@ fn several(
 ) -> anyhow::Result<ExitCode> {
     let (processing, force) = (&arguments.processing, arguments.force);
     arguments.check_results(results)?;
+    arguments.check_report_folders()?;
     let folders = arguments.folders(results);
     // A file, for all recordings.
     let stats = arguments.stats.as_deref().filter(|_| folders.reports.stats.is_none());
@@ -303,6 +306,36 @@ impl Arguments {
             0 | 1 if self.manifest.is_none() => format!("-o is a folder: use `denoise {input} {name}`"),
             _ => format!("-o is a folder, and {name} ends like a file: choose another name"),
         }))
+    }
+
+    /// Refuses names for the folders of the reports of several recordings that look like those of files.
+    fn check_report_folders(&self) -> anyhow::Result<()> {
+        type Check = fn(&Path) -> bool;
+        let is_sound: Check = |path| alphamf_files::has_extension(path) || Kind::of(path).is_some();
+        let is_table: Check = |path| path.extension().is_some_and(|found| found.eq_ignore_ascii_case("csv"));
+        let options = [
+            ("--residual", &self.residual, is_sound),
+            ("--plot", &self.plot, picture::is_known as Check),
+            ("--levels", &self.levels, is_table),
+            ("--speech", &self.speech, |path| SpeechFormat::of(path).is_some()),
+        ];
+        for (option, path, is_file) in options {
+            let Some(path) =
+                path.as_deref().filter(|path| is_file(path) && !path.exists() && !is_folder(path))
+            else {
+                continue;
+            };
+            let format = SpeechFormat::of(path).filter(|_| option == "--speech");
+            let advice = match format.and_then(|format| format.to_possible_value()) {
+                Some(format) => format!(", and set --speech-format {}", format.get_name()),
+                None => String::new(),
+            };
+            let name = path.display();
+            return Err(usage(format!(
+                "with -o, {option} is a folder, and {name} ends like a file: choose another name{advice}"
+            )));
+        }
+        Ok(())
     }
 
     /// The one input and output. Refuses unusable ones before any work.

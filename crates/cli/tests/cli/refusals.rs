@@ -316,9 +316,29 @@ fn folders_and_files_are_not_taken_for_each_other() {
     for report in ["--stats", "--levels", "--residual"] {
         refused(&["n.wav", "out.wav", report, "new/"], "new/ is a folder: name a file, or use -o DIR");
     }
+    for (report, name, advice) in [
+        ("--residual", "r.flac", ""),
+        ("--plot", "p.svg", ""),
+        ("--levels", "l.CSV", ""),
+        ("--speech", "s.csv", ", and set --speech-format csv"),
+        ("--speech", "s.TextGrid", ", and set --speech-format textgrid"),
+    ] {
+        let words = format!(
+            "with -o, {report} is a folder, and {name} ends like a file: choose another name{advice}\n"
+        );
+        refused(&["n.wav", "-o", "out", report, name], &words);
+    }
     // A folder of that name may be there.
     std::fs::create_dir(folder.join("clean.wav")).unwrap();
-    denoise(["n.wav", "-o", "clean.wav"]).args(FAST).current_dir(folder.0.path()).assert().success();
+    std::fs::create_dir(folder.join("s.csv")).unwrap();
+    let reports = ["--speech", "s.csv", "--levels", "l.csv/"];
+    denoise(["n.wav", "-o", "clean.wav"])
+        .args(FAST)
+        .args(reports)
+        .current_dir(folder.0.path())
+        .assert()
+        .success();
+    assert!(folder.join("s.csv/n.json").is_file() && folder.join("l.csv/n.csv").is_file());
 }
 
 /// A link to a folder that is not there, such as one on a disk that is not mounted.
