@@ -49,6 +49,14 @@ pub fn check_possible(path: &Path) -> anyhow::Result<()> {
     obstacle(path).map_or(Ok(()), |reason| Err(refused(path, reason)))
 }
 
+/// Refuses a folder of outputs, which may still have to be made, that cannot exist or be written to, before any work.
+pub fn check_folder(path: &Path) -> anyhow::Result<()> {
+    let file = path.join("x");
+    let above = file.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+    let reason = obstacle(&file).or_else(|| write_error_of(above).map(|error| error.to_string()));
+    reason.map_or(Ok(()), |reason| Err(refused(path, reason)))
+}
+
 fn refused(path: &Path, reason: String) -> anyhow::Error {
     anyhow::anyhow!(reason).context(Failure::Output(path.to_owned()))
 }

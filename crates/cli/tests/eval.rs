@@ -324,6 +324,29 @@ fn run_limited(folder: &Path, blocks: u32, arguments: &[&str]) -> Output {
     command.args(arguments).args(["--mix", "0"]).current_dir(folder).output().unwrap()
 }
 
+/// Scoring takes hours, and no file here can be scored.
+#[test]
+fn a_folder_for_audio_that_cannot_be_written_to_is_refused_first() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["clean", "noisy"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+        fs::write(folder.path().join(name).join("a.wav"), "not audio").unwrap();
+    }
+    fs::write(folder.path().join("file"), "").unwrap();
+    let long = "x".repeat(300);
+    let cases =
+        [("file", "it is not a folder"), ("file/out", "file is not a folder"), (&long, "File name too long")];
+    for (save, reason) in cases {
+        let done = run(folder.path(), &["--clean", "clean", "--noisy", "noisy", "--save", save]);
+        let errors = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(4), "{errors}");
+        assert!(errors.starts_with(&format!("denoise: {save}: cannot be written: {reason}")), "{errors}");
+    }
+    let possible = run(folder.path(), &["--clean", "clean", "--noisy", "noisy", "--save", "new/out"]);
+    assert_eq!(possible.status.code(), Some(3), "{}", text(&possible.stderr));
+    assert!(!folder.path().join("new").exists());
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn an_output_that_cannot_be_written_is_no_failure_of_a_file() {

@@ -4,7 +4,7 @@ use super::{Arguments, NOTHING, beside};
 use crate::claims::{Claims, check_absent};
 use crate::failure::{Failure, usage};
 use crate::model::{Mode, as_usage};
-use crate::streams::is_standard;
+use crate::streams::{check_folder, is_standard};
 use alphamf::{Options as DenoiserOptions, Settings};
 use alphamf_eval::{Options, Pairing, Protocol};
 use alphamf_files::FolderContents;
@@ -21,7 +21,7 @@ pub(super) fn check_source(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// Refuses standard input for files with names relative to theirs, standard output for what is more than one stream, and a
-/// file for the folder of the denoised audio.
+/// folder of the denoised audio that cannot be written to.
 pub(super) fn check_named(arguments: &Arguments) -> anyhow::Result<()> {
     let Arguments { manifest, protocol, save, resume, figure, .. } = arguments;
     for (option, path) in [("--manifest", manifest), ("--protocol", protocol)] {
@@ -38,7 +38,8 @@ pub(super) fn check_named(arguments: &Arguments) -> anyhow::Result<()> {
         Some(save) if save.exists() && !save.is_dir() => {
             Err(anyhow!("it is not a folder").context(Failure::Output(save.clone())))
         }
-        _ => Ok(()),
+        Some(save) => check_folder(save),
+        None => Ok(()),
     }
 }
 

@@ -192,6 +192,10 @@ fn reports_to_a_disk_that_is_read_only_are_refused_before_any_work() {
         assert_eq!(found.status.code(), Some(OUTPUT), "{said}");
         assert!(said.contains("cannot be written: Read-only file system"), "{said}");
     }
+    let save = format!("{mount} && \"$0\" eval --clean . --noisy . --save disk/out");
+    let found = isolated(folder.path(), &save).unwrap();
+    let said = String::from_utf8_lossy(&found.stderr);
+    assert!(said.contains("disk/out: cannot be written: Read-only file system"), "{said}");
     let written = isolated(folder.path(), &format!("{mount} && \"$0\" in.wav /dev/null")).unwrap();
     assert_eq!(written.status.code(), Some(INPUT), "a device is no file of its folder");
 }
