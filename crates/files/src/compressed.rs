@@ -130,8 +130,18 @@ pub(super) struct CompressedDecoder {
 impl CompressedDecoder {
     /// A decoder of a track, whose file says this about itself if it is Matroska.
     fn new(reader: Box<dyn FormatReader>, track: Option<u32>, about: &About) -> Result<Self, ReadError> {
+        Self::of_order(reader, track, about, false)
+    }
+
+    /// That of a track; `little_endian` if its samples are, though it is said that they are big-endian.
+    fn of_order(
+        reader: Box<dyn FormatReader>,
+        track: Option<u32>,
+        about: &About,
+        little_endian: bool,
+    ) -> Result<Self, ReadError> {
         let AudioTrack { id, decoder, time_base, length, end, bits, lossy, channel_mask, delay } =
-            AudioTrack::of(reader.as_ref(), track)?;
+            AudioTrack::of(reader.as_ref(), track, little_endian)?;
         let is_packed = [CODEC_ID_ALAC, CODEC_ID_FLAC].contains(&decoder.codec_params().codec);
         let mut this = Self {
             reader,
@@ -251,7 +261,7 @@ impl CompressedDecoder {
     /// Makes a decoder for the present track.
     fn go_on(&mut self) -> Result<(), ReadError> {
         let AudioTrack { id, decoder, time_base, length, delay, .. } =
-            AudioTrack::of(self.reader.as_ref(), None)?;
+            AudioTrack::of(self.reader.as_ref(), None, false)?;
         (self.track, self.decoder, self.length) = (id, decoder, length);
         (self.skip, self.clock, self.declared_end) = (delay, PacketClock::new(time_base), None);
         (self.chained, self.is_verified) = (true, false);
@@ -467,7 +477,7 @@ impl CompressedDecoder {
             Ok(Ok(decoded)) => Ok(decoded),
             Ok(Err(error)) => Err(self.damaged(&error)),
             Err(_) => {
-                self.decoder = AudioTrack::of(self.reader.as_ref(), Some(self.track))?.decoder;
+                self.decoder = AudioTrack::of(self.reader.as_ref(), Some(self.track), false)?.decoder;
                 Ok(None)
             }
         }

@@ -19,6 +19,7 @@
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 #![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic, clippy::unwrap_used))]
 
+mod aiff;
 mod caf;
 mod chain;
 mod compressed;

@@ -2,6 +2,7 @@
 
 use super::track::{CAF_PROBE, END_OF_MASK, MP4_PROBE, PROBE, Seekable, probed};
 use super::{CompressedDecoder, EXACT_END_SLACK_SECONDS, LOOSE_END_SLACK_SECONDS};
+use crate::aiff;
 use crate::caf;
 use crate::chain::Chain;
 use crate::declared::{self, MAX_LENGTH, Measured};
@@ -102,6 +103,10 @@ impl CompressedDecoder {
             let size = caf::size_to_end(size_at, length);
             source = Box::new(Patched::new(source, size_at, size).map_err(ReadError::Io)?);
         }
+        let little_endian = aiff::little_endian(&start);
+        if let Some((at, big_endian)) = little_endian {
+            source = Box::new(Patched::new(source, at, big_endian).map_err(ReadError::Io)?);
+        }
         if let Some(padding) = declared.padding.clone() {
             length -= padding.end - padding.start;
             source = Box::new(Without::new(source, padding).map_err(ReadError::Io)?);
@@ -114,7 +119,7 @@ impl CompressedDecoder {
         let reader = without_stray_frames(reader, has_frames)?;
         let chosen = about.default_audio();
         refuse_encoded(reader.as_ref(), chosen, &about)?;
-        let mut this = Self::new(reader, chosen, &about)?;
+        let mut this = Self::of_order(reader, chosen, &about, little_endian.is_some())?;
         this.holes = holes;
         if let Some(samples) = frames.samples {
             this.length = this.length.map(|length| length.min(samples));
@@ -159,7 +164,11 @@ impl CompressedDecoder {
 
     /// Opens a stream of any format but MP4.
     pub(crate) fn open_stream(mut stream: impl Read + Send + Sync + 'static) -> Result<Self, ReadError> {
-        let (start, has_frames) = looked_ahead(&mut stream).map_err(ReadError::Io)?;
+        let (mut start, has_frames) = looked_ahead(&mut stream).map_err(ReadError::Io)?;
+        let little_endian = aiff::little_endian(&start);
+        if let Some((at, big_endian)) = little_endian {
+            start[at as usize..][..8].copy_from_slice(&big_endian);
+        }
         let holes = Arc::<Holes>::default();
         let (is_ogg, is_open_aiff) = (start.starts_with(ogg::CAPTURE), is_open_aiff(&start));
         let stream = Cursor::new(start).chain(stream);
@@ -179,7 +188,7 @@ impl CompressedDecoder {
         let start = start.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
         let about = About::read(&mut Cursor::new(start));
         refuse_encoded(reader.as_ref(), None, &about)?;
-        let mut this = Self::new(reader, None, &about)?;
+        let mut this = Self::of_order(reader, None, &about, little_endian.is_some())?;
         (this.lost, this.holes) = (lost, holes);
         if is_open_aiff {
             this.leave_open();

@@ -13,10 +13,13 @@ use symphonia::core::codecs::audio::well_known::{
     CODEC_ID_ADPCM_G726LE, CODEC_ID_ADPCM_IMA_QT, CODEC_ID_ADPCM_IMA_WAV, CODEC_ID_ADPCM_MS, CODEC_ID_ALAC,
     CODEC_ID_ATRAC1, CODEC_ID_ATRAC3, CODEC_ID_ATRAC3PLUS, CODEC_ID_COOK, CODEC_ID_DCA, CODEC_ID_EAC3,
     CODEC_ID_MONKEYS_AUDIO, CODEC_ID_MP1, CODEC_ID_MP2, CODEC_ID_MP3, CODEC_ID_MUSEPACK, CODEC_ID_OPUS,
-    CODEC_ID_RA10, CODEC_ID_RA20, CODEC_ID_RALF, CODEC_ID_SIPR, CODEC_ID_SPEEX, CODEC_ID_TRUEHD,
-    CODEC_ID_TTA, CODEC_ID_VORBIS, CODEC_ID_WAVPACK, CODEC_ID_WMA,
+    CODEC_ID_PCM_S24BE, CODEC_ID_PCM_S24LE, CODEC_ID_PCM_S32LE, CODEC_ID_RA10, CODEC_ID_RA20, CODEC_ID_RALF,
+    CODEC_ID_SIPR, CODEC_ID_SPEEX, CODEC_ID_TRUEHD, CODEC_ID_TTA, CODEC_ID_VORBIS, CODEC_ID_WAVPACK,
+    CODEC_ID_WMA,
 };
-use symphonia::core::codecs::audio::{AudioCodecId, AudioDecoder, AudioDecoderOptions, CODEC_ID_NULL_AUDIO};
+use symphonia::core::codecs::audio::{
+    AudioCodecId, AudioCodecParameters, AudioDecoder, AudioDecoderOptions, CODEC_ID_NULL_AUDIO,
+};
 use symphonia::core::codecs::registry::CodecRegistry;
 use symphonia::core::errors::Error as SymphoniaError;
 use symphonia::core::formats::probe::{Hint, Probe};
@@ -167,8 +170,12 @@ pub(super) fn probed(
 }
 
 impl AudioTrack {
-    /// That of a number, or the default one.
-    pub(super) fn of(reader: &dyn FormatReader, number: Option<u32>) -> Result<Self, ReadError> {
+    /// That of a number, or the default one; `little_endian` if its samples are, though it is said that they are big-endian.
+    pub(super) fn of(
+        reader: &dyn FormatReader,
+        number: Option<u32>,
+        little_endian: bool,
+    ) -> Result<Self, ReadError> {
         let is_meant = |track: &&Track| {
             number == Some(track.id)
                 && track.codec_params.as_ref().is_some_and(|codec| codec.audio().is_some())
@@ -194,6 +201,15 @@ impl AudioTrack {
         }
         // Only a FLAC file has the checksum of its own samples.
         let options = AudioDecoderOptions::default().verify(reader.format_info().format == FORMAT_ID_FLAC);
+        let reversed = little_endian.then(|| AudioCodecParameters {
+            codec: if parameters.codec == CODEC_ID_PCM_S24BE {
+                CODEC_ID_PCM_S24LE
+            } else {
+                CODEC_ID_PCM_S32LE
+            },
+            ..parameters.clone()
+        });
+        let parameters = reversed.as_ref().unwrap_or(parameters);
         let decoder = CODECS.make_audio_decoder(parameters, &options).map_err(|error| match error {
             SymphoniaError::Unsupported(what) if what.starts_with("core (codec)") => {
                 ReadError::Unsupported(codec_name(parameters.codec))

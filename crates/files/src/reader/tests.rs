@@ -333,6 +333,33 @@ fn au_without_a_length_is_read_to_its_end() {
     }
 }
 
+/// Of Apple's programs and of libsndfile. ffmpeg takes them for samples of 16 bits.
+#[test]
+fn little_endian_samples_of_aiff_c_are_read() {
+    let rate = [0x40, 0x0b, 0xfa, 0, 0, 0, 0, 0, 0, 0];
+    for (name, bits, samples) in [
+        (b"sowt", 16, &b"\0\x40\0\xc0"[..]),
+        (b"sowt", 24, &b"\0\0\x40\0\0\xc0"[..]),
+        (b"42n1", 24, &b"\0\0\x40\0\0\xc0"[..]),
+        (b"sowt", 32, &b"\0\0\0\x40\0\0\0\xc0"[..]),
+        (b"23ni", 32, &b"\0\0\0\x40\0\0\0\xc0"[..]),
+    ] {
+        let common = [&b"COMM\0\0\0\x18\0\x01\0\0\0\x02\0"[..], &[bits], &rate, name, &[0; 2]].concat();
+        let sound = [&b"SSND"[..], &(8 + samples.len() as u32).to_be_bytes(), &[0; 8], samples].concat();
+        // A chunk of an odd length before it.
+        let chunks = [&b"AIFCFVER\0\0\0\x04\xa2\x80\x51\x40ANNO\0\0\0\x01x\0"[..], &common, &sound].concat();
+        let bytes = [&b"FORM"[..], &(chunks.len() as u32).to_be_bytes(), &chunks].concat();
+        for reader in [
+            Reader::from_seekable("a.aifc", io::Cursor::new(bytes.clone())),
+            Reader::from_stream("a.aifc", io::Cursor::new(bytes)),
+        ] {
+            let signal = reader.unwrap_or_else(|error| panic!("{bits} bits: {error}")).read_all().unwrap();
+            assert_eq!(signal.channels(), [vec![0.5, -0.5]], "{bits} bits");
+            assert_eq!(signal.format().bits(), u16::from(bits));
+        }
+    }
+}
+
 /// As SoX writes it to a pipe.
 #[test]
 fn aiff_of_open_length_is_read_to_its_end() {
