@@ -34,7 +34,7 @@ use crate::array::ARRAY_CHANNELS;
 use crate::model::Dictionary;
 use crate::samplers::SamplerError;
 use crate::signal::progress::{Cancelled, ProgressCallback};
-use crate::signal::{ErrorKind, InvalidSignal, Signal, check_sample_rate};
+use crate::signal::{ErrorKind, InvalidSignal, Signal, check_sample_rate, counted};
 use crate::transform::{FrameGrid, Stft};
 use block::{Separator, Snapshots};
 use std::fmt;
@@ -95,7 +95,7 @@ pub enum DenoiseError {
     #[error(transparent)]
     Signal(#[from] InvalidSignal),
     /// A block, or a noise section, has the wrong number of channels.
-    #[error("{found} channels; expected {expected}")]
+    #[error("{}; expected {expected}", counted(*found as u64, "channel"))]
     Channels {
         /// Channels of the block.
         found: usize,
@@ -354,10 +354,10 @@ mod tests {
         let mut profile = denoiser.noise_profile(16_000, 2).unwrap();
         let (none, one, two): (&[f32], &[f32], &[f32]) = (&[], &[0.5], &[0.5, 0.25]);
         for (block, expected) in [
-            (vec![one], "1 channels; expected 2"),
+            (vec![one], "1 channel; expected 2"),
             (vec![one, one, one], "3 channels; expected 2"),
-            (vec![two, one], "channel 2 has 1 samples: expected 2, as in channel 1"),
-            (vec![none, one], "channel 2 has 1 samples: expected 0, as in channel 1"),
+            (vec![two, one], "channel 2 has 1 sample: expected 2, as in channel 1"),
+            (vec![none, one], "channel 2 has 1 sample: expected 0, as in channel 1"),
             (vec![one, &[f32::NAN]], "sample 0 of channel 2 is NaN: expected a finite value"),
         ] {
             assert_eq!(session_of_two.push(&block).unwrap_err().to_string(), expected);

@@ -19,7 +19,7 @@ use crate::range::{SettingsError, within};
 use crate::samplers::distributed::{Communicator, Local, pack, unpack};
 use crate::signal::ErrorKind;
 use crate::signal::progress::{self, Cancelled, ProgressCallback};
-use crate::signal::{SAMPLE_RATE_RANGE, Signal};
+use crate::signal::{SAMPLE_RATE_RANGE, Signal, counted};
 use crate::stable::ALPHA_RANGE;
 use crate::transform::Stft;
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,9 @@ pub enum TrainingError {
         hertz: u32,
     },
     /// There is too little speech.
-    #[error("{frames} frames of speech; expected at least one for each of {rank} spectra")]
+    #[error(
+        "{} of speech; expected at least one for each of {rank} spectra", counted(*frames as u64, "frame")
+    )]
     TooLittleSpeech {
         /// Frames that are not silent.
         frames: usize,

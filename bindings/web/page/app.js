@@ -10,7 +10,7 @@ import { Recording, resultName, segmentTable } from "./recording.js";
 import { SettingsPanel } from "./settings-panel.js";
 import { listenToKeys } from "./keys.js";
 import { Timeline } from "./timeline.js";
-import { clock } from "./scale.js";
+import { clock, counted } from "./scale.js";
 
 const at = (id) => document.getElementById(id);
 const say = (text) => (at("status").textContent = text);
@@ -269,7 +269,7 @@ at("save-segments").addEventListener("click", () =>
 at("zip").addEventListener("click", () => saving(at("zip"), async () => {
   const archive = await queue.archive(settings.mix, (done, all) => say(`Packing ${done + 1} of ${all} …`));
   save(archive, "denoised.zip");
-  say(`${queue.done.length} files saved.`);
+  say(`${counted(queue.done.length, "file")} saved.`);
 }));
 
 function toggleLoop() {

@@ -1,4 +1,5 @@
 // Figures of a result, from its statistics.
+import { counted } from "./scale.js";
 
 const at = (id) => document.getElementById(id);
 const show = (value, unit) => (value === null || value === undefined ? "–" : `${value.toFixed(1).replace("-", "−")} ${unit}`);
@@ -11,5 +12,5 @@ export function showFigures(stats, mix) {
   const times = stats.reverberation_seconds.filter((time) => time !== null);
   const mean = times.length ? times.reduce((sum, time) => sum + time, 0) / times.length : undefined;
   at("rt60").textContent = mean === undefined ? "–" : `${mean.toFixed(2)} s`;
-  at("repaired").textContent = `${stats.clicks} clicks removed, ${stats.clipped_input_samples} samples clipped`;
+  at("repaired").textContent = `${counted(stats.clicks, "click")} removed, ${counted(stats.clipped_input_samples, "sample")} clipped`;
 }

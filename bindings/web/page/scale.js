@@ -1,5 +1,8 @@
 // Scales of the pictures: frequency, time, level, colour.
 
+/** A number of things, whose plural ends in s. */
+export const counted = (count, thing) => `${count} ${thing}${count === 1 ? "" : "s"}`;
+
 const mel = (hertz) => 2595 * Math.log10(1 + hertz / 700);
 
 /** Frequency in Hz at a height of 0 (bottom) to 1 (top), on the mel scale up to half the sample rate. */

@@ -162,7 +162,7 @@ export async function checkLive(tab) {
   assert.deepEqual([others, none], [[], [[], []]]);
   assert.ok(meters.noise_dbfs < -15 && meters.gain_db < -5 && meters.speech_probability < 0.5, JSON.stringify(meters));
   for (const [index, [kind, words]] of [
-    ["input", "1 channels"], ["input", "lengths"], ["setting", "colour"], ["setting", "mix"], ["setting", "mix"],
+    ["input", "1 channel;"], ["input", "lengths"], ["setting", "colour"], ["setting", "mix"], ["setting", "mix"],
     ["setting", "latency is 100; expected 4 to 64"], ["setting", "mix"], ["input", "1000 Hz"], ["setting", "toString"], ["setting", "mix"],
     ["setting", "seconds is -1"], ["setting", "seconds is NaN"],
   ].entries()) {

@@ -8,7 +8,7 @@ import { crc32 } from "node:zlib";
 import { Cancelled, Engine } from "../page/engine.js";
 import { Fourier } from "../page/fourier.js";
 import { Recording } from "../page/recording.js";
-import { clock, heightOf, hertzAt, shadeOf, timeTicks } from "../page/scale.js";
+import { clock, counted, heightOf, hertzAt, shadeOf, timeTicks } from "../page/scale.js";
 import { encodeWav, flacRate, readWav } from "../page/wav.js";
 import { zip } from "../page/zip.js";
 
@@ -183,4 +183,8 @@ test("rates and channels have the ranges of the library", () => {
   const index = readFileSync(join(folder, "index.js"), "utf8");
   const found = [...index.matchAll(/within\(.*, (\d+), (\d+)\)/g)].map(([, least, most]) => `${least} to ${most}`);
   assert.deepEqual([...new Set(found)].sort(), [`1 to ${channels}`, `${least} to ${most}`].sort());
+});
+
+test("one thing is not several", () => {
+  assert.deepEqual([0, 1, 2].map((count) => counted(count, "click")), ["0 clicks", "1 click", "2 clicks"]);
 });

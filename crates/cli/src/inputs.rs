@@ -3,7 +3,8 @@
 use super::failure::{Failure, INPUT, one_line};
 use super::record::{self, Record};
 use super::streams::is_standard;
-use super::terminal::{counted, files, say};
+use super::terminal::{files, say};
+use alphamf::signal::counted;
 use alphamf_files::FolderContents;
 use anyhow::{Context, anyhow};
 use serde::{Serialize, Serializer};

@@ -1,7 +1,7 @@
 //! Progress of one task, and of the files of a folder: bars on a terminal, a line per file elsewhere.
 
 use super::interrupts::interrupted;
-use super::terminal::{is_interactive, printable, say};
+use super::terminal::{files, is_interactive, printable, say};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -177,7 +177,7 @@ impl FolderProgress {
             false if !is_interactive() => Shown::Lines,
             false => {
                 let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-                let total = all.add(bar(style(ALIGNED), format!("0 of {} files", totals.files)));
+                let total = all.add(bar(style(ALIGNED), format!("0 of {}", files(totals.files))));
                 total.set_prefix(totals.figures(0.0));
                 total.tick();
                 Shown::Bars { all, total }
@@ -208,7 +208,7 @@ impl FolderProgress {
     /// Shows the figures of all files.
     fn show(&self, totals: &Totals) {
         if let Shown::Bars { total, .. } = &self.shown {
-            total.set_message(format!("{} of {} files", totals.finished, totals.files));
+            total.set_message(format!("{} of {}", totals.finished, files(totals.files)));
             total.set_prefix(totals.figures(self.elapsed()));
             total.set_position((totals.fraction() * STEPS as f64) as u64);
         }

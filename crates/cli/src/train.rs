@@ -253,6 +253,7 @@ fn train_dictionary(arguments: &Arguments, speech: &mut Speech, common: &Common)
     let seconds = corpus.seconds();
     let progress = Progress::new("training", common.quiet);
     let dictionary = corpus.train_with_progress(&mut |fraction: f64| progress.update(fraction))?;
-    let what = format!("{rank} spectra of {} bins", dictionary.header().bins());
+    let spectra = if rank == 1 { "spectrum" } else { "spectra" };
+    let what = format!("{rank} {spectra} of {} bins", dictionary.header().bins());
     Ok((dictionary, what, seconds))
 }

@@ -1,6 +1,7 @@
 //! Errors of evaluations.
 
 use alphamf::ErrorKind;
+use alphamf::signal::counted;
 use alphamf_files::WriteError;
 use std::io;
 use std::path::PathBuf;
@@ -34,9 +35,9 @@ pub enum EvaluationError {
     },
     /// No recording has a clean counterpart.
     #[error(
-        "no pairs: none of the {noisy_count} files in {} (such as {noisy_example}) has a clean file among the \
-         {clean_count} in {} (such as {clean_example}); expected the same name, or the part before the first '_'",
-        noisy.display(), clean.display()
+        "no pairs: of {} in {} (such as {noisy_example}), none has a clean file among the {clean_count} in {} \
+         (such as {clean_example}); expected the same name, or the part before the first '_'",
+        counted(*noisy_count as u64, "file"), noisy.display(), clean.display()
     )]
     NoPairs {
         /// Folder of the recordings.

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use alphamf::signal::counted;
 use alphamf_files::FolderContents;
 use glob::{MatchOptions, Pattern};
 use serde::Deserialize;
@@ -150,12 +151,9 @@ impl Protocol {
         let clean = self.files(data, "corpus.clean", &self.corpus.clean, &mut unread)?;
         let noisy = self.files(data, "corpus.noisy", &self.corpus.noisy, &mut unread)?;
         if let Some(files) = self.corpus.files.filter(|&files| files != noisy.len()) {
-            let found = noisy.len();
+            let found = counted(noisy.len() as u64, "recording");
             let data = data.display();
-            return Err(wrong(
-                &self.path,
-                format!("corpus.files = {files}, but {data} has {found} recordings"),
-            ));
+            return Err(wrong(&self.path, format!("corpus.files = {files}, but {data} has {found}")));
         }
         let mut pairing = pair_lists(data, &clean, &noisy)?;
         pairing.unpaired.append(&mut unread);

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::{self, MetricError};
-use alphamf::signal::Signal;
+use alphamf::signal::{Signal, counted};
 
 /// Largest difference in duration, in seconds; the longer signal is cut.
 pub const MAXIMUM_EXCESS: f64 = 0.1;
@@ -214,7 +214,7 @@ pub enum ScoreError {
         expected: u32,
     },
     /// One of the signals has more than one channel.
-    #[error("{found} channels, and its clean file {clean}: expected one in both")]
+    #[error("{}, and its clean file {clean}: expected one in both", counted(*found as u64, "channel"))]
     Channels {
         /// Channels of the estimate.
         found: usize,
@@ -223,7 +223,8 @@ pub enum ScoreError {
     },
     /// The lengths differ by more than [`MAXIMUM_EXCESS`].
     #[error(
-        "{found} samples, but its clean file has {expected}: expected a difference of at most {MAXIMUM_EXCESS} s"
+        "{}, but its clean file has {expected}: expected a difference of at most {MAXIMUM_EXCESS} s",
+        counted(*found as u64, "sample")
     )]
     Length {
         /// Samples of the estimate.

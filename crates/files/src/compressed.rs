@@ -13,7 +13,7 @@ use super::matroska::About;
 use super::metadata::Metadata;
 use super::mpeg::Lost;
 use super::ogg::Holes;
-use alphamf_signal::SampleFormat;
+use alphamf_signal::{SampleFormat, counted};
 use clock::PacketClock;
 use std::collections::VecDeque;
 use std::io;
@@ -511,8 +511,9 @@ impl CompressedDecoder {
                 (self.sample_rate, self.channels) = (sample_rate, count);
             } else if (sample_rate, count) != (self.sample_rate, self.channels) {
                 return Err(ReadError::Unsupported(format!(
-                    "a change from {} channels at {} Hz to {count} at {sample_rate} Hz midway",
-                    self.channels, self.sample_rate
+                    "a change from {} at {} Hz to {count} at {sample_rate} Hz midway",
+                    counted(self.channels as u64, "channel"),
+                    self.sample_rate
                 )));
             }
             if frames == 0 && silence == 0 {

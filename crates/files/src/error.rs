@@ -1,6 +1,6 @@
 //! Why an audio file could not be read or written.
 
-use alphamf_signal::{InvalidSignal, SampleFormat};
+use alphamf_signal::{InvalidSignal, SampleFormat, counted};
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -44,7 +44,7 @@ pub enum ReadError {
     #[error("not an audio file: {0}")]
     NotAudio(String),
     /// The file is shorter than its header declares.
-    #[error("the file is truncated: expected {expected} samples per channel, found {found}")]
+    #[error("the file is truncated: expected {} per channel, found {found}", counted(*expected, "sample"))]
     Truncated {
         /// Samples per channel announced by the header.
         expected: u64,
@@ -60,7 +60,7 @@ pub enum ReadError {
         reason: String,
     },
     /// Raw samples end within a frame, so the format is probably wrong.
-    #[error("{found} trailing bytes; a frame has {expected}: check the raw format")]
+    #[error("{}; a frame has {expected}: check the raw format", counted(*found as u64, "trailing byte"))]
     PartialSample {
         /// Bytes found.
         found: usize,

@@ -8,6 +8,7 @@ mod error_kind;
 mod format;
 pub mod progress;
 mod signal;
+mod words;
 
 pub use error_kind::ErrorKind;
 pub use format::SampleFormat;
@@ -15,3 +16,4 @@ pub use signal::{
     InvalidSignal, MAX_CHANNELS, MAX_SAMPLES_PER_SECOND, SAMPLE_RATE_RANGE, Signal, check_channels,
     check_recording, check_sample_rate,
 };
+pub use words::counted;

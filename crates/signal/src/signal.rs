@@ -1,6 +1,6 @@
 //! Recordings: the samples themselves.
 
-use crate::SampleFormat;
+use crate::{SampleFormat, counted};
 use std::ops::RangeInclusive;
 use thiserror::Error;
 
@@ -184,7 +184,9 @@ pub enum InvalidSignal {
     #[error("no samples: expected at least one")]
     NoSamples,
     /// A channel is longer or shorter than the first.
-    #[error("channel {} has {found} samples: expected {expected}, as in channel 1", channel + 1)]
+    #[error(
+        "channel {} has {}: expected {expected}, as in channel 1", channel + 1, counted(*found as u64, "sample")
+    )]
     UnequalChannels {
         /// Index of the channel, from 0; the message counts from 1.
         channel: usize,

@@ -18,6 +18,8 @@ fn every_invariant_is_checked_and_named() {
         signal(8_000, &[&[0.0, 0.0], &[0.0]]),
         Err(InvalidSignal::UnequalChannels { channel: 1, found: 1, expected: 2 })
     );
+    let unequal = signal(8_000, &[&[0.0, 0.0], &[0.0]]).unwrap_err();
+    assert_eq!(unequal.to_string(), "channel 2 has 1 sample: expected 2, as in channel 1");
     let infinite = signal(8_000, &[&[0.0, 0.0], &[0.0, f32::NEG_INFINITY]]).unwrap_err();
     assert_eq!(infinite.to_string(), "sample 1 of channel 2 is -inf: expected a finite value");
     assert!(signal(8_000, &[&[f32::NAN]]).is_err());

@@ -1,7 +1,7 @@
 //! What is reported of a denoised recording.
 
-use crate::terminal;
 use alphamf::denoiser::{MicrophoneFault, Statistics};
+use alphamf::signal::counted;
 use alphamf_files::Losses;
 use serde::{Serialize, Serializer};
 use std::ops::Deref;
@@ -102,7 +102,7 @@ impl Found {
         ]
         .into_iter()
         .filter(|(count, ..)| *count > 0)
-        .map(|(count, thing, rest)| terminal::counted(count, thing) + rest)
+        .map(|(count, thing, rest)| counted(count, thing) + rest)
         .chain(losses)
         .chain(no_speech.map(str::to_owned))
         .chain(self.statistics.microphone_faults.iter().map(|fault| match fault {

@@ -32,6 +32,8 @@
 //! agree to 0.0002 with the reference on VoiceBank+DEMAND, its narrow-band scores (P.862.1) to 0.1 on NOIZEUS: compare
 //! narrow-band scores with each other only.
 
+use alphamf::signal::counted;
+
 mod pairwise;
 #[cfg(feature = "pesq")]
 mod pesq;
@@ -59,7 +61,8 @@ pub use stoi::{Intelligibility, estoi, intelligibility, stoi};
 pub enum MetricError {
     /// The two signals have different lengths.
     #[error(
-        "the reference has {reference} samples but the estimate has {estimate}; both must have one length"
+        "the reference has {} but the estimate has {estimate}; both must have one length",
+        counted(*reference as u64, "sample")
     )]
     LengthMismatch {
         /// Length of the reference in samples.

@@ -1,6 +1,7 @@
 //! The measures that compare sample with sample: SNR, SI-SDR and segmental SNR.
 
 use super::{MetricError, Sample, check, decibels, energy};
+use alphamf::signal::counted;
 
 /// Duration of a segment of the segmental SNR in seconds.
 const SEGMENT: f64 = 0.03;
@@ -63,7 +64,7 @@ pub fn segmental_snr<R: Sample, E: Sample>(
         return Err(MetricError::TooShort {
             metric: "segmental SNR",
             required: format!("one segment of 30 ms ({} samples)", length.max(1)),
-            found: format!("{} samples", reference.len()),
+            found: counted(reference.len() as u64, "sample"),
         });
     }
     let segments: Vec<(f64, f64)> = reference

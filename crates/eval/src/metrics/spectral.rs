@@ -1,6 +1,7 @@
 //! The measures that compare spectra in decibels.
 
 use super::{MetricError, Sample, check};
+use alphamf::signal::counted;
 use std::ops::RangeInclusive;
 
 /// Half a frame, s: frames of 43 ms a quarter apart, as many samples as there are at 48 kHz.
@@ -58,7 +59,7 @@ pub fn spectral_distances<R: Sample, E: Sample>(
         return Err(MetricError::TooShort {
             metric: NAME,
             required: format!("{frame} samples at {sample_rate} Hz"),
-            found: format!("{} samples", reference.len()),
+            found: counted(reference.len() as u64, "sample"),
         });
     }
     let bin = |hertz: f64| hertz * frame as f64 / f64::from(sample_rate);

@@ -101,6 +101,8 @@ fn lengths_up_to_a_tenth_of_a_second_apart_are_cut() {
             .unwrap()
     );
     assert_eq!(score(&clean, &cut(7199), 0.0), Err(ScoreError::Length { found: 7199, expected: 8000 }));
+    let sample = score(&clean, &cut(1), 0.0).unwrap_err().to_string();
+    assert!(sample.starts_with("1 sample, but its clean file has 8000: "), "{sample}");
 }
 
 #[test]

@@ -180,6 +180,11 @@ fn raw_samples_must_be_whole() {
         reason(&path, Reader::open_raw(&path, raw).unwrap().read_all()),
         ReadError::PartialSample { found: 3, expected: 4 }
     ));
+    for (bytes, found) in [(5, "1 trailing byte;"), (7, "3 trailing bytes;")] {
+        fs::write(&path, vec![0; bytes]).unwrap();
+        let error = reason(&path, Reader::open_raw(&path, raw).unwrap().read_all());
+        assert_eq!(error.to_string(), format!("{found} a frame has 4: check the raw format"));
+    }
     fs::write(&path, []).unwrap();
     assert!(matches!(
         reason(&path, Reader::open_raw(&path, raw).unwrap().read_all()),
