@@ -33,7 +33,7 @@ use super::progress::Progress;
 use super::shard::Shard;
 use super::streams::{check_output, is_standard, write_whole};
 use super::systems::System;
-use super::terminal::{files, first_error, print, printable, say, write_error};
+use super::terminal::{files, first_error, padded, print, printable, say, width, write_error};
 
 /// Arguments of `denoise eval`.
 #[derive(Debug, clap::Args)]
@@ -439,17 +439,17 @@ fn tables(summary: &[ConditionSummary]) -> String {
     if !conditions.is_empty() {
         // Any text of a manifest, in one line.
         let name = |row: &ConditionSummary| printable(row.condition.as_deref().unwrap_or_default());
-        let width = conditions.iter().map(|row| name(row).chars().count());
+        let widths = conditions.iter().map(|row| width(&name(row)));
         // A formatted width has at most 65,535 columns.
-        let width = width.max().unwrap_or(0).max("condition".len()).min(1_000);
+        let first = widths.max().unwrap_or(0).max("condition".len()).min(1_000);
         let shown = [Metric::Sdr, Metric::SiSdr, Metric::Estoi];
-        let _ = write!(text, "\n{:<width$}{:>7}", "condition", "files");
+        let _ = write!(text, "\n{:<first$}{:>7}", "condition", "files");
         shown.iter().for_each(|metric| {
             let _ = write!(text, "{:>17}", metric.title());
         });
         text.push('\n');
         for row in conditions {
-            let _ = write!(text, "{:<width$}{:>7}", name(row), row.files);
+            let _ = write!(text, "{}{:>7}", padded(&name(row), first), row.files);
             for metric in shown {
                 let digits = metric.digits();
                 let cell = row.get(metric).map(|summary| {

@@ -4,6 +4,7 @@ use super::failure::{Failure, one_line};
 use alphamf::signal::counted;
 use anyhow::Context;
 use std::io::{self, IsTerminal, Write};
+use unicode_width::UnicodeWidthStr;
 
 /// Whether standard error is a terminal that can redraw a line.
 pub fn is_interactive() -> bool {
@@ -48,6 +49,16 @@ pub fn printable(text: &str) -> String {
         }
     }
     shown
+}
+
+/// Columns that a text takes in a terminal: two for a letter of Chinese, none for an accent.
+pub fn width(text: &str) -> usize {
+    UnicodeWidthStr::width(text)
+}
+
+/// A text and spaces, `columns` together.
+pub fn padded(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
 /// A number of files, in words.

@@ -3,7 +3,8 @@
 use crate::inputs::LeftOut;
 use crate::recording::Found;
 use crate::stats::{Entry, Outcome};
-use crate::terminal::printable;
+use crate::terminal::{padded, printable, width};
+use unicode_width::UnicodeWidthChar;
 
 /// Minimum columns for the name of a file.
 const MIN_NAME_COLUMNS: usize = 16;
@@ -11,12 +12,22 @@ const MIN_NAME_COLUMNS: usize = 16;
 /// Maximum columns of a line without a terminal: more than a path has, and fewer than can be formatted.
 const MAX_COLUMNS: usize = 5_000;
 
-/// Replaces the beginning of a name of more than `room` characters with an ellipsis.
+/// Replaces the beginning of a name of more than `room` columns with an ellipsis.
 fn shorten(name: &mut String, room: usize) {
-    let length = name.chars().count();
-    if length > room {
-        *name = std::iter::once('…').chain(name.chars().skip(length + 1 - room)).collect();
+    if width(name) <= room {
+        return;
     }
+    let (mut columns, mut start) = (1, name.len());
+    for (index, character) in name.char_indices().rev() {
+        columns += character.width().unwrap_or(0);
+        if columns > room {
+            break;
+        }
+        start = index;
+    }
+    // An accent without its letter would be one of the ellipsis.
+    let rest = name[start..].trim_start_matches(|character: char| character.width() == Some(0));
+    *name = format!("…{rest}");
 }
 
 /// A line for each file, and a summary line, which counts failures among those `left_out`, too. Long names are shortened to fit
@@ -50,8 +61,8 @@ pub(super) fn table(entries: &[Entry], left_out: &[LeftOut], seconds: f64, colum
     };
     let mut rows = vec![["file", "length", "SNR before", "noise before", "after", ""].map(str::to_owned)];
     rows.extend(entries.iter().map(row));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let mut widths: [usize; 5] = std::array::from_fn(width);
+    let widest = |column: usize| rows.iter().map(|row| width(&row[column])).max().unwrap_or(0);
+    let mut widths: [usize; 5] = std::array::from_fn(widest);
     let figures = widths[1..].iter().map(|width| width + 2).sum();
     let columns = columns.unwrap_or(MAX_COLUMNS).min(MAX_COLUMNS);
     let room = columns.saturating_sub(figures).max(MIN_NAME_COLUMNS);
@@ -60,9 +71,9 @@ pub(super) fn table(entries: &[Entry], left_out: &[LeftOut], seconds: f64, colum
     let mut text = String::new();
     for [name, length, snr, before, after, note] in &rows {
         let [first, second, third, fourth, fifth] = widths;
-        let line = format!(
-            "{name:<first$}  {length:>second$}  {snr:>third$}  {before:>fourth$}  {after:>fifth$}  {note}"
-        );
+        let name = padded(name, first);
+        let line =
+            format!("{name}  {length:>second$}  {snr:>third$}  {before:>fourth$}  {after:>fifth$}  {note}");
         text += line.trim_end();
         text.push('\n');
     }
@@ -77,7 +88,7 @@ pub(super) fn table(entries: &[Entry], left_out: &[LeftOut], seconds: f64, colum
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_COLUMNS, shorten, table};
+    use super::{MAX_COLUMNS, shorten, table, width};
     use crate::stats::{Entry, Outcome};
 
     #[test]
@@ -86,6 +97,30 @@ mod tests {
             let mut name = "a/folder/b.ä".to_owned();
             shorten(&mut name, room);
             assert_eq!(name, expected);
+        }
+    }
+
+    #[test]
+    fn wide_letters_take_two_columns() {
+        // With an accent that is a character of its own.
+        for (room, expected) in
+            [(10, "録音/e\u{301}.wav"), (9, "…音/e\u{301}.wav"), (7, "…/e\u{301}.wav"), (5, "….wav")]
+        {
+            let mut name = "録音/e\u{301}.wav".to_owned();
+            shorten(&mut name, room);
+            assert_eq!(name, expected);
+            assert!(width(&name) <= room);
+        }
+        let entry = |name: &str| {
+            let (input, output) = (name.into(), name.into());
+            Entry { input, output, outcome: Outcome::Skipped, error: None, found: None }
+        };
+        for columns in [None, Some(60)] {
+            let entries = ["a.wav", "録音.wav", "😀.wav", "a-very-long-name-録音.wav"].map(entry);
+            let table = table(&entries, &[], 1.0, columns);
+            let notes = table.lines().skip(1).filter_map(|line| line.split_once("skipped:"));
+            let starts: Vec<usize> = notes.map(|(before, _)| width(before)).collect();
+            assert!(starts.len() == 4 && starts.iter().all(|start| *start == starts[0]), "{table}");
         }
     }
 
