@@ -172,13 +172,16 @@ impl LiveDenoiser {
         let window_seconds = separator.dictionary.header().window_seconds;
         let (least, most) = LATENCY_RANGE_SECONDS.into_inner();
         within("dictionary.window_seconds", window_seconds, least..=*WINDOW_RANGE_SECONDS.end())?;
-        within("latency_seconds", latency_seconds, least..=most.min(window_seconds)).map_err(|error| {
-            // The default is too much for a shorter window.
-            let is_of_window = window_seconds < most && latency_seconds > window_seconds;
-            let expected =
-                if is_of_window { error.expected + ", a window of the dictionary" } else { error.expected };
-            SettingsError { expected, ..error }
-        })?;
+        if window_seconds < most && latency_seconds > window_seconds {
+            // The default, too, is too much for a short window. Interfaces take ms, and name them in their own checks.
+            let ms = |seconds: f64| (1e6 * seconds).round() / 1e3;
+            return Err(DenoiseError::from(SettingsError {
+                name: "latency",
+                value: format!("{} ms", ms(latency_seconds)),
+                expected: format!("{} to {} ms, a window of the dictionary", ms(least), ms(window_seconds)),
+            }));
+        }
+        within("latency_seconds", latency_seconds, least..=most.min(window_seconds))?;
         controls.validate()?;
         check_recording(sample_rate, channels)?;
         let stft =

@@ -118,7 +118,7 @@ fn a_latency_beyond_the_window_of_a_dictionary_names_the_dictionary() {
         let settings = LiveSettings { latency_seconds, ..LiveSettings::default() };
         denoiser.live(8_000, 1, settings).err().map(|error| error.to_string())
     };
-    let expected = "latency_seconds is 0.016; expected 0.004 to 0.01, a window of the dictionary";
+    let expected = "latency is 16 ms; expected 4 to 10 ms, a window of the dictionary";
     assert_eq!(refused(0.016).as_deref(), Some(expected));
     assert_eq!(refused(0.002).as_deref(), Some("latency_seconds is 0.002; expected 0.004 to 0.01"));
     assert_eq!(refused(0.008), None);
