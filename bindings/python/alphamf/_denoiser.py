@@ -94,6 +94,7 @@ class Denoiser:
         exactly; sampled draws them by Metropolis steps, as in the paper. Needs Gibbs sweeps. One of integrated,
         sampled.
     :param threads: Set the number of worker threads. Default: all cores. The result does not depend on it.
+    :raises FileNotFoundError: if the file of ``model`` is missing.
     :raises ValueError: if an option is out of range or has no effect, or the dictionary is invalid.
     """
 

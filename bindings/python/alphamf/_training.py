@@ -40,6 +40,7 @@ def train(
     :param iterations: number of sweeps over the speech.
     :param window: length of the analysis window, s.
     :param seed: seed of all random numbers; the same seed gives the same bytes.
+    :raises FileNotFoundError: if the folder or a file is missing.
     :raises ValueError: if a file is invalid, or there is too little speech.
     """
     if isinstance(files, (str, os.PathLike)):
@@ -79,6 +80,7 @@ def evaluate(
     :param save: a folder for the denoised recordings.
     :returns: ``files`` with their scores before (``input``) and after (``output``), ``failures``, and a ``summary``
         with means and standard errors: of all files, then by condition.
+    :raises FileNotFoundError: if a folder is missing.
     """
     if not 0 <= high_pass <= 20000:
         raise ValueError(f"high_pass is {high_pass}; expected 0 to 20000")

@@ -10,8 +10,11 @@ mod training;
 mod work;
 
 use alphamf::{DenoiseError, ErrorKind};
-use pyo3::exceptions::{PyInterruptedError, PyRuntimeError, PyValueError};
+use alphamf_files::ReadError;
+use pyo3::exceptions::{PyFileNotFoundError, PyInterruptedError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use std::io;
+use std::path::Path;
 
 /// Exception for a kind of error.
 fn exception(kind: ErrorKind, error: &dyn std::error::Error) -> PyErr {
@@ -29,6 +32,22 @@ fn denoise_exception(error: DenoiseError) -> PyErr {
 
 fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
+}
+
+/// Exception for a file or folder that cannot be read, as `open` raises it: `FileNotFoundError` if there is none.
+fn os_exception(path: &Path, error: &io::Error) -> PyErr {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display())).into()
+}
+
+/// Exception for an audio file that cannot be read: `ValueError` if it was read and is invalid.
+fn read_exception(error: &alphamf_files::Error) -> PyErr {
+    match error {
+        alphamf_files::Error::Read { reason: ReadError::Missing, .. } => {
+            PyFileNotFoundError::new_err(error.to_string())
+        }
+        alphamf_files::Error::Read { reason: ReadError::Io(source), path } => os_exception(path, source),
+        _ => value_error(error),
+    }
 }
 
 #[pymodule]

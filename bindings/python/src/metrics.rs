@@ -2,8 +2,8 @@
 
 use super::denoiser::Denoiser;
 use super::work::run;
-use super::{exception, value_error};
-use alphamf_eval::{Failure, FileResult, metrics, pair_folders, summarise};
+use super::{exception, os_exception, value_error};
+use alphamf_eval::{EvaluationError, Failure, FileResult, metrics, pair_folders, summarise};
 use alphamf_files::FolderContents;
 use alphamf_signal::Signal;
 use numpy::{PyArray2, PyReadonlyArray1};
@@ -100,8 +100,10 @@ pub fn evaluate(
         failures.extend(pairing.unpaired);
         Ok((files, failures))
     });
-    let (files, failures) =
-        outcome?.map_err(|error: alphamf_eval::EvaluationError| exception(error.kind(), &error))?;
+    let (files, failures) = outcome?.map_err(|error| match &error {
+        EvaluationError::Io { path, source } => os_exception(path, source),
+        _ => exception(error.kind(), &error),
+    })?;
     let summary = summarise(&files);
     let record = serde_json::json!({ "files": files, "failures": failures, "summary": summary });
     Ok(record.to_string())

@@ -1,7 +1,7 @@
 //! Training of dictionaries.
 
 use super::work::run;
-use super::{exception, value_error};
+use super::{exception, os_exception, read_exception, value_error};
 use alphamf::ProgressCallback;
 use alphamf::learning::{Corpus, TrainingError, TrainingSettings};
 use pyo3::prelude::*;
@@ -21,7 +21,7 @@ fn in_file(path: &Path, error: impl std::fmt::Display) -> PyErr {
 pub fn sample_rates(files: Vec<PathBuf>) -> PyResult<Vec<u32>> {
     let rate = |path: PathBuf| {
         // The error names the file.
-        Ok(alphamf_files::Reader::open(&path).map_err(value_error)?.sample_rate())
+        Ok(alphamf_files::Reader::open(&path).map_err(|error| read_exception(&error))?.sample_rate())
     };
     files.into_iter().map(rate).collect()
 }
@@ -32,7 +32,7 @@ pub fn audio_files(path: PathBuf) -> PyResult<Vec<PathBuf>> {
     if path.is_file() {
         return Ok(vec![path]);
     }
-    Ok(alphamf_files::FolderContents::scan(&path, &[]).map_err(|error| in_file(&path, error))?.audio)
+    Ok(alphamf_files::FolderContents::scan(&path, &[]).map_err(|error| os_exception(&path, &error))?.audio)
 }
 
 /// Trains a dictionary; returns the bytes of its file.
@@ -55,7 +55,7 @@ pub fn train<'py>(
     let trained = run(py, threads, progress, |progress: &mut dyn ProgressCallback| -> PyResult<_> {
         let mut corpus = Corpus::new(sample_rate, settings).map_err(training_exception)?;
         for path in &files {
-            let speech = alphamf_files::read(path).map_err(value_error)?;
+            let speech = alphamf_files::read(path).map_err(|error| read_exception(&error))?;
             corpus.add(&speech).map_err(|error| in_file(path, error))?;
             // Reading does not count as progress, but can be cancelled.
             if progress.report(0.0).is_break() {

@@ -107,10 +107,15 @@ def test_training_equals_the_programs(program, corpus):
         alphamf.train([])
     broken = corpus / "broken.wav"
     broken.write_bytes(b"RIFF")
-    for wrong in ("absent.wav", broken):
+    for wrong, error in (("absent.wav", FileNotFoundError), (broken, ValueError)):
         for rate in (None, 8000):
-            with pytest.raises(ValueError, match=Path(wrong).name) as raised:
+            with pytest.raises(error, match=Path(wrong).name) as raised:
                 alphamf.train([wrong], rate=rate)
             assert str(raised.value).count(Path(wrong).name) == 1
-    with pytest.raises(ValueError, match="absent"):
-        alphamf.train("absent")
+    for missing in (
+        lambda: alphamf.train("absent"),
+        lambda: alphamf.Denoiser(model="absent"),
+        lambda: alphamf.evaluate(None, clean="absent", enhanced=corpus / "clean"),
+    ):
+        with pytest.raises(FileNotFoundError, match="absent"):
+            missing()
