@@ -44,6 +44,17 @@ def check_finite(name: str, value: Any) -> None:
         raise ValueError(f"{name} is {value}; expected a finite number")
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is one number, of any type; a truth value is none."""
+    # Every type of number has __float__, and no text has; arrays have it, too.
+    return hasattr(value, "__float__") and not isinstance(value, (bool, np.bool_)) and np.ndim(value) == 0
+
+
+def counted(count: int, thing: str) -> str:
+    """A number of things, whose plural ends in s."""
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
 def check_threads(threads: Optional[int]) -> Optional[int]:
     if threads is not None and not 1 <= threads <= 1024:
         raise ValueError(f"threads is {threads}; expected 1 to 1024")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional
 import numpy as np
 
 from . import _native
-from ._arrays import check_finite
+from ._arrays import check_finite, counted, is_number
 from ._denoiser import Denoiser
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def clamped(name: str, value: float) -> float:
     :raises ValueError: if it is not a finite number.
     """
     # Settings of a frame may be of any type.
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
+    if not is_number(value):
         raise ValueError(f"{name} is {value!r}; expected a number")
     check_finite(name, value)
     return float(min(max(value, LEAST[name]), MOST[name]))
@@ -91,7 +91,8 @@ def as_rows(audio: object, channels: int, used: Optional[int] = None) -> Array:
     if used is not None:
         samples = samples[: 2 * used]
     if samples.size % width:
-        raise ValueError(f"{samples.size} bytes of audio: expected a multiple of {width} for {channels} channels")
+        found, of = counted(samples.size, "byte"), counted(channels, "channel")
+        raise ValueError(f"{found} of audio: expected a multiple of {width} for {of}")
     rows: Array = samples.view(np.int16).reshape(-1, channels).T
     return rows
 

@@ -19,6 +19,7 @@ from ._arrays import (
     check_rate,
     check_threads,
     file_bytes,
+    is_number,
     to_json,
 )
 from ._live import Live
@@ -298,8 +299,7 @@ def _section(noise: Any) -> Tuple[Any, Any]:
         start, end = noise
     except (TypeError, ValueError):
         start = end = None
-    # Every type of number has __float__, and no text has.
-    if not hasattr(start, "__float__") or not (end is None or hasattr(end, "__float__")):
+    if not is_number(start) or not (end is None or is_number(end)):
         raise TypeError(f"noise_from is {noise!r}; expected start and end in seconds, or a NoiseProfile")
     return start, end
 

@@ -66,7 +66,19 @@ def test_integers_are_the_floats_rounded(denoiser):
     assert np.array_equal(passed[256:], loud[:-256])
 
 
-@pytest.mark.parametrize("value", ["0.5", None, True, [1.0], {}])
+@pytest.mark.parametrize(
+    "audio, channels, words",
+    [
+        (b"a", 1, "1 byte of audio: expected a multiple of 2 for 1 channel"),
+        (b"abc", 2, "3 bytes of audio: expected a multiple of 4 for 2 channels"),
+    ],
+)
+def test_samples_that_are_cut_are_counted(audio, channels, words):
+    with pytest.raises(ValueError, match=f"{words}$"):
+        _calls.as_rows(audio, channels)
+
+
+@pytest.mark.parametrize("value", ["0.5", None, True, np.bool_(True), np.zeros(2), [1.0], {}])
 def test_controls_that_are_no_numbers_are_named_and_change_nothing(denoiser, value):
     options = _calls.LiveOptions(denoiser, 16, gain_exponent=1.0, floor_db=None, mix=None)
     live = options.open(16000, 1)

@@ -303,7 +303,7 @@ def test_a_noise_profile_is_that_of_the_noise():
     assert np.array_equal(given.power, denoiser.noise_profile(noise[:32000], 16000).power)
 
 
-@pytest.mark.parametrize("section", ["0..2", "12", 0.5, (0,), (0, 1, 2), (None, 1), (0, "1"), slice(0, 1)])
+@pytest.mark.parametrize("section", ["0..2", "12", 0.5, (0,), (0, 1, 2), (None, 1), (0, "1"), slice(0, 1), (False, True), np.zeros((2, 2))])
 def test_what_is_no_section_is_refused(noisy, section):
     denoiser = alphamf.Denoiser(**FAST)
     words = re.escape(f"noise_from is {section!r}; expected start and end in seconds, or a NoiseProfile")
