@@ -135,6 +135,19 @@ fn a_microphone_is_heard_until_ctrl_c_or_until_the_devices_are_lost() {
     assert!(last.starts_with("denoise: ") && last.contains("put device"), "{told}");
 }
 
+/// ALSA itself prints lines of its own, of every device that its configuration has and the machine has not.
+#[test]
+fn a_device_that_is_not_there_is_told_in_one_line() {
+    let folder = Folder::new();
+    fs::write(folder.join(".asoundrc"), "pcm.!default { type plug slave.pcm nothing }\n").unwrap();
+    let mut command = shared::program();
+    Server::place(&folder, &mut command);
+    let found = command.arg("live").output().unwrap();
+    let told = String::from_utf8_lossy(&found.stderr);
+    assert_eq!(found.status.code(), Some(INPUT), "{told}");
+    assert!(told.starts_with("denoise: input device ") && told.lines().count() == 1, "{told}");
+}
+
 #[test]
 fn meters_fit_a_terminal_of_eighty_columns() {
     let Some(server) = Server::new() else {

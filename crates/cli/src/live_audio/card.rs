@@ -296,6 +296,9 @@ fn open_output<T: SizedSample + FromSample<f32>>(
 
 /// Denoises until Ctrl-C, or until a device is lost.
 pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
+    // ALSA prints a line for each device of its configuration that is not there. What is wrong with one that is used, cpal reports.
+    #[cfg(target_os = "linux")]
+    let _unprinted = alsa::Output::local_error_handler();
     let host = cpal::default_host();
     if arguments.list_devices {
         return list(&host);
