@@ -154,7 +154,12 @@ impl<B: DrawingBackend> Canvas<B> {
         let stroke_width = (SCALE * width).round().max(1.0) as u32;
         let style = ShapeStyle { color: colour, filled: false, stroke_width };
         let points: Vec<_> = points.iter().copied().map(Self::pixel).collect();
-        self.backend.draw_path(points, &style).map_err(PlotError::of)
+        if !self.is_bitmap {
+            return self.backend.draw_path(points, &style).map_err(PlotError::of);
+        }
+        // Of a bitmap's wide lines, plotters extends the inner sides of narrow angles far beyond the points.
+        let mut parts = points.windows(2);
+        parts.try_for_each(|part| self.backend.draw_path(part.iter().copied(), &style)).map_err(PlotError::of)
     }
 
     /// Fills the area between two lines: start, end, upper and lower ordinate of each column.

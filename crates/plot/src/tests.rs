@@ -114,6 +114,26 @@ fn envelopes_and_means_stay_small_and_true() {
     assert_eq!(means.smoothed(12)[1].1, [(1.5 + 5.5 + 9.5) / 3.0, 1.0]);
 }
 
+/// Of lines wider than a pixel, plotters would draw spikes at narrow angles.
+#[test]
+fn a_dense_line_stays_within_its_values() {
+    let (width, height) = (300.0, 200.0);
+    let value = |i: u32| f64::from(i.wrapping_mul(2_654_435_761) >> 24) / 256.0;
+    let noise: Vec<(f64, f64)> =
+        (0..800).map(|i| (20.0 + 0.25 * f64::from(i), 75.0 + 50.0 * value(i))).collect();
+    let png = canvas::bitmap((width, height), |canvas| {
+        canvas.line(&noise, canvas::opaque(canvas::PALETTE[1]), 1.5)
+    });
+    let mut reader = png::Decoder::new(std::io::Cursor::new(png.unwrap())).read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    reader.next_frame(&mut pixels).unwrap();
+    let row = 3 * 2 * width as usize;
+    let inked = |y: usize| pixels[y * row..(y + 1) * row].iter().any(|&value| value != 255);
+    let rows: Vec<usize> = (0..2 * height as usize).filter(|&y| inked(y)).collect();
+    let [first, last] = [rows[0], rows[rows.len() - 1]];
+    assert!((148..=152).contains(&first) && (248..=252).contains(&last), "rows {first} to {last}");
+}
+
 #[test]
 fn characters_that_the_font_lacks_are_question_marks_in_a_bitmap() {
     for (name, shown) in [
