@@ -32,8 +32,9 @@ const BANDS: Range<i32> = -9..14;
 const MIN_FRACTION: f64 = 1e-4;
 /// Maximum upper bound of the interval above the recorded level, dB: speech is louder in one of 200 cells.
 const MAX_EXCESS_DB: f64 = 6.0;
-/// Mean squares count as no less than this, and logarithms of their ratios are kept within these bounds.
-const MIN_SQUARE: f64 = 1e-15;
+/// Mean squares count as no less than this, far below those of the softest recording, and logarithms of their ratios are kept
+/// within these bounds.
+const MIN_SQUARE: f64 = 1e-60;
 const MAX_LOG_RATIO: f64 = 10.0;
 const MAX_LOG_EXCESS: f64 = 3.0;
 const MAX_LOG_BLUR: f64 = 5.0;

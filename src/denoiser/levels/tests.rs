@@ -53,6 +53,31 @@ fn speech_is_hardly_louder_than_the_recording() {
     }
 }
 
+/// Powers of two scale all numbers exactly. Peaks are at -66, -126 and -187 dBFS.
+#[test]
+fn intervals_do_not_depend_on_the_level() {
+    let samples = noise(16_000, 48_000);
+    let expected = levels(&samples, 16_000, 0.5);
+    for power in [-10, -20, -30] {
+        let soft: Vec<f32> = samples.iter().map(|x| x * 2_f32.powi(power)).collect();
+        let shift_db = 20.0 * f64::from(power) * std::f64::consts::LOG10_2;
+        for (found, expected) in levels(&soft, 16_000, 0.5).cells.iter().zip(&expected.cells) {
+            let (found, expected) = (found.unwrap(), expected.unwrap());
+            let pairs = [
+                (found.lower_dbfs, expected.lower_dbfs),
+                (found.level_dbfs, expected.level_dbfs),
+                (found.upper_dbfs, expected.upper_dbfs),
+            ];
+            for (found, expected) in pairs {
+                assert!(
+                    (found - shift_db - expected).abs() < 1e-6,
+                    "{found} for {expected} dBFS, {shift_db} dB"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn a_codec_widens_intervals_the_lower_its_rate() {
     let plain = levels(&tone(16_000, 2.0, 1000.0), 16_000, 0.999);
