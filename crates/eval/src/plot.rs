@@ -123,6 +123,8 @@ pub struct RecordingPlot {
     highest_hertz: f64,
     scale: FrequencyScale,
     deviation: Columns,
+    /// Whether the first frame of deviations was dropped, as that of a [`Gatherer`] is.
+    has_deviations: bool,
     levels: Means<3>,
     powers: SlotPowers,
 }
@@ -153,6 +155,7 @@ impl RecordingPlot {
             deviation: Columns::new(stft.bins(), scale, highest_hertz),
             levels: Means::new(),
             powers: SlotPowers {
+            has_deviations: false,
                 samples: ((SLOT_SECONDS * f64::from(sample_rate)).round() as usize).max(1),
                 filled: 0,
                 sums: [0.0; 2],
@@ -195,8 +198,10 @@ impl RecordingPlot {
                 let values = deviations.iter().filter_map(|values| values.get(frame * self.bins + bin));
                 values.sum::<f32>() / deviations.len() as f32
             };
-            let values: Vec<f32> = (0..self.bins).map(of_bin).collect();
-            self.deviation.push(&values);
+            if std::mem::replace(&mut self.has_deviations, true) {
+                let values: Vec<f32> = (0..self.bins).map(of_bin).collect();
+                self.deviation.push(&values);
+            }
         }
     }
 

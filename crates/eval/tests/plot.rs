@@ -154,6 +154,33 @@ fn levels_far_above_full_scale_are_drawn() {
     }
 }
 
+/// The second frame has its centre at the start of the recording, and the first one before it.
+#[test]
+fn deviations_are_drawn_at_the_time_of_their_spectrum() {
+    let mut plot = RecordingPlot::new(8_000, 1, 0.064, FrequencyScale::Linear).unwrap();
+    let samples = vec![0.0; 800];
+    plot.push(std::slice::from_ref(&samples), std::slice::from_ref(&samples));
+    let (bins, frames) = (257, 10);
+    let of_frame = |frame: usize| vec![if frame == 1 { 0.2 } else { 0.0 }; bins];
+    (0..frames).for_each(|frame| plot.push_deviations(&[of_frame(frame)]));
+    let seconds = 0.1;
+    let figure = plot.finish(Caption {
+        name: "a.wav".to_owned(),
+        sample_rate: 8_000,
+        channels: 1,
+        seconds,
+        ..Caption::default()
+    });
+    assert_eq!(figure.deviation.frames(), figure.stages[0].columns.frames());
+    let (width, _, pixels) = decode(&figure.png().unwrap());
+    let middle_of_panel = 2 * (74 + 3 * (26 + 64 + 8 + 150) + 26 + 75);
+    let brightness = |seconds: f64| {
+        let pixel = 3 * (middle_of_panel * width + 170 + (seconds / 0.1 * 2_020.0) as usize);
+        pixels[pixel..pixel + 3].iter().map(|&x| u32::from(x)).sum::<u32>()
+    };
+    assert!(brightness(0.0) > 600 && brightness(0.016) < 100, "{} {}", brightness(0.0), brightness(0.016));
+}
+
 /// A line in the colour of the SNR. Shorter than a slot, or one slot between silence in hours, it has one point only.
 #[test]
 fn the_snr_of_short_sections_is_drawn() {
