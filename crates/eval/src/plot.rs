@@ -94,7 +94,7 @@ struct SlotPowers {
 
 impl SlotPowers {
     fn push(&mut self, values: [f64; 2]) {
-        self.sums = [self.sums[0] + values[0], self.sums[1] + values[1]];
+        self.sums = sums(self.sums, values);
         self.filled += 1;
         if self.filled == self.samples {
             self.means.push(self.sums.map(|sum| sum / self.samples as f64));
@@ -127,6 +127,8 @@ pub struct RecordingPlot {
     has_deviations: bool,
     levels: Means<3>,
     powers: SlotPowers,
+    /// Fraction of the denoised signal in the output.
+    mix: f64,
 }
 
 impl RecordingPlot {
@@ -153,15 +155,22 @@ impl RecordingPlot {
             highest_hertz,
             scale,
             deviation: Columns::new(stft.bins(), scale, highest_hertz),
+            has_deviations: false,
             levels: Means::new(),
             powers: SlotPowers {
-            has_deviations: false,
                 samples: ((SLOT_SECONDS * f64::from(sample_rate)).round() as usize).max(1),
                 filled: 0,
                 sums: [0.0; 2],
                 means: Means::new(),
             },
+            mix: 1.0,
         })
+    }
+
+    /// Sets the fraction of the denoised signal in the output, 0 to 1; the rest is the input. The SNR is that of the denoised
+    /// signal alone: 0 leaves its panel empty. It is 1 by default.
+    pub fn set_mix(&mut self, mix: f32) {
+        self.mix = mix.into();
     }
 
     /// Adds input and output samples of every channel; the output may lag behind the input.
@@ -180,13 +189,19 @@ impl RecordingPlot {
         };
         let removed: Vec<Vec<f32>> = self.waiting.iter_mut().zip(after).map(residual).collect();
         let length = removed.iter().map(Vec::len).min().unwrap_or(0);
-        let square = |channels: &[Vec<f32>], n: usize| {
-            channels.iter().map(|channel| f64::from(channel[n]).powi(2)).sum::<f64>()
-        };
         for n in 0..length {
-            self.powers.push([square(after, n), square(&removed, n)]);
+            let samples = after.iter().zip(&removed).map(|(after, removed)| [after[n], removed[n]]);
+            self.powers
+                .push(samples.map(|samples| self.unmixed(samples.map(f64::from))).fold([0.0; 2], sums));
         }
         self.removed.push(&slices(&removed));
+    }
+
+    /// The squares of a sample of the denoised signal alone and of what it lacks, from those of the output and of the residual.
+    fn unmixed(&self, [after, removed]: [f64; 2]) -> [f64; 2] {
+        let whole = removed / self.mix;
+        // The input alone has nothing of either.
+        if self.mix > 0.0 { [after + removed - whole, whole].map(|x| x * x) } else { [0.0; 2] }
     }
 
     /// Adds standard deviations of the gain over at least [`MIN_DRAWS`] posterior draws (bins x frames), one matrix for all
@@ -237,6 +252,10 @@ impl RecordingPlot {
             powers: self.powers.finish(),
         }
     }
+}
+
+fn sums(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
+    [a[0] + b[0], a[1] + b[1]]
 }
 
 fn slices(channels: &[Vec<f32>]) -> Vec<&[f32]> {

@@ -192,6 +192,38 @@ fn the_snr_of_short_sections_is_drawn() {
     }
 }
 
+/// The lines of the SNR in a figure of noise of which a quarter is kept, with this fraction of that in the output.
+fn snr_with_mix(mix: f32) -> Vec<String> {
+    let noisy: Vec<f32> =
+        (0..16_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 16) as f32 / 65_536.0 - 0.5).collect();
+    let mixed = noisy.iter().map(|x| mix * 0.25 * x + (1.0 - mix) * x).collect();
+    let mut plot = RecordingPlot::new(8_000, 1, 0.064, FrequencyScale::Linear).unwrap();
+    plot.set_mix(mix);
+    plot.push(&[noisy], &[mixed]);
+    let caption = Caption {
+        name: "a.wav".to_owned(),
+        sample_rate: 8_000,
+        channels: 1,
+        seconds: 2.0,
+        ..Caption::default()
+    };
+    let svg = plot.finish(caption).svg().unwrap();
+    svg.lines()
+        .filter(|line| line.starts_with("<polyline") && line.contains("#C2570C"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_snr_does_not_depend_on_the_mix() {
+    let expected = snr_with_mix(1.0);
+    assert_eq!(expected.len(), 1);
+    for mix in [0.8, 0.2] {
+        assert_eq!(snr_with_mix(mix), expected, "{mix}");
+    }
+    assert!(snr_with_mix(0.0).is_empty(), "nothing is known of it");
+}
+
 /// A browser has other fonts, too; a bitmap does not.
 #[test]
 fn names_in_other_scripts_are_no_blanks() {

@@ -203,8 +203,12 @@ impl Recording<'_> {
             .reports
             .plot
             .map(|(_, scale)| RecordingPlot::new(spec.sample_rate, spec.channels, window, scale));
+        let mut plot = plot.transpose().with_context(|| self.input_name())?;
+        if let Some(plot) = &mut plot {
+            plot.set_mix(self.session.mix);
+        }
         Ok(ReportWriters {
-            plot: plot.transpose().with_context(|| self.input_name())?,
+            plot,
             levels: self.reports.levels.map(|path| levels::Table::create(path, self.replace)).transpose()?,
             speech: self.reports.speech.map(|_| Track::default()),
         })

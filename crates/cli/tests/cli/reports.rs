@@ -157,7 +157,15 @@ fn statistics_and_figures_hold_the_results() {
         .args(["--plot-scale", "mel"])
         .assert()
         .success();
-    assert!(fs::read_to_string(&svg).unwrap().contains("Posterior standard deviation"));
+    let figure = fs::read_to_string(&svg).unwrap();
+    assert!(figure.contains("Posterior standard deviation"));
+    let has_snr =
+        |figure: &str| figure.lines().any(|line| line.starts_with("<polyline") && line.contains("#C2570C"));
+    assert!(has_snr(&figure));
+    // Of the input as it is, no SNR is known.
+    let unchanged = ["--force", "--quality", "fast", "--mix", "0", "--plot", &path(&svg)];
+    denoise([&input, &output]).args(unchanged).assert().success();
+    assert!(!has_snr(&fs::read_to_string(&svg).unwrap()));
     // Nothing is sampled: there is no posterior to show.
     let assert = denoise([&input, &output])
         .args(["--force", "--quality", "fast", "--stats", "-", "--plot", &path(&png)])
