@@ -41,6 +41,8 @@ impl SpeechFormat {
 
 /// Thousandths in a probability of 1: two bytes per 10 ms are 0.7 MB an hour.
 const UNIT: f32 = 1000.0;
+/// Probability from which a slot belongs to a segment.
+const THRESHOLD: f32 = 0.5;
 
 /// The speech of a recording, by channel, or of all channels together.
 #[derive(Debug, Default)]
@@ -65,6 +67,13 @@ fn decibels(level: f64) -> f64 {
     (level * 100.0).round() / 100.0
 }
 
+/// A probability as thousandths. One below the threshold stays below, as its slot belongs to no segment.
+fn thousandths(probability: f32) -> u16 {
+    let rounded = (probability * UNIT).round();
+    let highest = if probability < THRESHOLD { THRESHOLD * UNIT - 1.0 } else { UNIT };
+    rounded.min(highest) as u16
+}
+
 /// Thousandths as fractions of 1.
 fn probabilities<S: Serializer>(thousandths: &[u16], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(thousandths.iter().map(|&p| f64::from(p) / f64::from(UNIT)))
@@ -76,7 +85,7 @@ impl Track {
         self.channels.resize_with(found.len(), Channel::default);
         for (channel, track) in self.channels.iter_mut().zip(found) {
             self.slot_seconds = track.slot_seconds;
-            channel.probability.extend(track.probability.iter().map(|p| (p * UNIT).round() as u16));
+            channel.probability.extend(track.probability.iter().copied().map(thousandths));
             channel.segments.extend(track.segments);
         }
     }
@@ -241,4 +250,18 @@ fn intervals(
         intervals.push((position, end, String::new()));
     }
     intervals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::thousandths;
+
+    #[test]
+    fn probabilities_below_the_threshold_stay_below() {
+        for (probability, expected) in
+            [(0.0, 0), (0.4994, 499), (0.4999, 499), (0.5, 500), (0.5006, 501), (0.9996, 1000), (1.0, 1000)]
+        {
+            assert_eq!(thousandths(probability), expected, "{probability}");
+        }
+    }
 }
