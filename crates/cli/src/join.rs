@@ -11,7 +11,7 @@ use super::record::Snapshot;
 use super::recording::Source;
 use super::resampler::Resampler;
 use super::streams::{begin, check_output, is_device, is_standard, name};
-use super::terminal::{printable, say};
+use super::terminal::{counted, printable, say};
 use alphamf::Cancelled;
 use alphamf::signal::SampleFormat;
 use alphamf_files::{Container, Metadata, OutputSpec, Writer};
@@ -98,13 +98,18 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let joined =
         plan.write(takes, channels, (output, *force), &|done| proceed(0.5 + 0.5 * done as f64 / length))?;
     check()?;
-    joined.finish()?;
+    let clipped = joined.finish()?;
     drop(progress);
     if !common.quiet {
         for (path, clock) in takes[1..].iter().zip(&plan.clocks) {
             say(&format!("{}: {}", path.display(), sentence(clock, rate)));
         }
         let [start, end] = [plan.start, plan.end].map(|position| position as f64 / f64::from(rate));
+        // FLAC ends at full scale, as floating-point takes and those between the samples of another need not.
+        let loss = match clipped {
+            0 => String::new(),
+            count => format!("; {} clipped in the output", counted(count, "sample")),
+        };
         say(&format!(
             "{}: {channels} channels, {start:.1} to {end:.1} s of {}",
             output.display(),

@@ -248,6 +248,24 @@ fn what_cannot_be_written_is_refused_before_takes_are_read() {
 }
 
 #[test]
+fn samples_beyond_full_scale_are_counted() {
+    let folder = Folder::new();
+    let loud = |start: f64, seed: u64| -> Vec<f32> {
+        let mut samples = take(start, 8.0, 0.0, seed);
+        let peak = samples.iter().fold(0.0, |peak, x| x.abs().max(peak));
+        samples.iter_mut().for_each(|x| *x *= 1.5 / peak);
+        samples
+    };
+    let first = written(&folder, "first.wav", RATE, &loud(3.0, 1));
+    let second = written(&folder, "second.wav", RATE, &loud(3.0, 2));
+    for (name, is_clipped) in [("joined.flac", true), ("joined.wav", false)] {
+        let found = join(&[&first, &second], &folder.join(name)).success().get_output().stderr.clone();
+        let said = String::from_utf8(found).unwrap();
+        assert_eq!(said.contains(" samples clipped in the output"), is_clipped, "{name}: {said}");
+    }
+}
+
+#[test]
 fn damage_of_takes_is_reported() {
     let folder = Folder::new();
     let samples = take(3.0, 12.0, 0.0, 1);
