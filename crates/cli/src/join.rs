@@ -16,7 +16,7 @@ use alphamf::Cancelled;
 use alphamf::signal::SampleFormat;
 use alphamf_files::{Container, Metadata, OutputSpec, Writer};
 use anyhow::{Context, anyhow, ensure};
-use clock::{Clock, ClockMeter, MAX_SHIFT_SECONDS};
+use clock::{Clock, ClockMeter, Found, MAX_SHIFT_SECONDS};
 use std::collections::VecDeque;
 use std::io;
 use std::ops::ControlFlow;
@@ -111,7 +111,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
             count => format!("; {} clipped in the output", counted(count, "sample")),
         };
         say(&format!(
-            "{}: {channels} channels, {start:.1} to {end:.1} s of {}",
+            "{}: {channels} channels, {start:.1} to {end:.1} s of {}{loss}",
             output.display(),
             takes[0].display()
         ));
@@ -199,7 +199,18 @@ impl Plan {
                     .context(Failure::Unusable(path.clone()))
             })
         });
-        let clocks = found.collect::<anyhow::Result<Vec<Clock>>>()?;
+        let found = found.collect::<anyhow::Result<Vec<Found>>>()?;
+        for (found, path) in found.iter().zip(&takes[1..]) {
+            if let Some(position) = found.unmatched_from {
+                let (seconds, first) = (position / f64::from(rate), takes[0].display());
+                let lack = format!(
+                    "{}: no sound in common with {first} after {seconds:.0} s of it: if samples are missing there, the rest is not aligned",
+                    path.display()
+                );
+                tracing::warn!("{}", printable(&lack));
+            }
+        }
+        let clocks: Vec<Clock> = found.iter().map(|found| found.clock).collect();
         let (mut start, mut end) = (0, lengths[0]);
         for (clock, &length) in clocks.iter().zip(&lengths[1..]) {
             // As unsigned numbers, what is before the first take's start is its start.

@@ -33,6 +33,8 @@ const CERTAIN_PEAK: f64 = 12.0;
 const CONFIRMING: f64 = 0.25;
 /// Windows whose slopes are compared: those of two hours.
 const MAX_WINDOWS: usize = 4_000;
+/// Sections at the end of takes in which nothing is found are silent, or belong to takes that lack samples, s: shorter ones are common.
+const MAX_UNMATCHED_SECONDS: f64 = 30.0;
 /// Shifts so many times their median distance from the line belong to other sounds, or to echoes.
 const OUTLIER: f64 = 3.0;
 
@@ -57,6 +59,15 @@ impl Clock {
     }
 }
 
+/// What was found of a take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Found {
+    /// Its clock.
+    pub clock: Clock,
+    /// Position in the reference after which no window has a sound in common with it, samples, if long before its end.
+    pub unmatched_from: Option<f64>,
+}
+
 /// Follows the shift of a take against the reference.
 pub struct ClockMeter {
     rate: f64,
@@ -70,6 +81,8 @@ pub struct ClockMeter {
     last: Option<f64>,
     /// Middle of a window, and the shift in it, samples.
     found: Vec<[f64; 2]>,
+    /// End of the last window that was looked at, samples.
+    end: usize,
 }
 
 /// Samples of a recording from a position on.
@@ -116,6 +129,7 @@ impl ClockMeter {
             next: 0,
             last: None,
             found: Vec::new(),
+            end: 0,
         }
     }
 
@@ -127,14 +141,17 @@ impl ClockMeter {
         while self.advance(false) {}
     }
 
-    /// The clock, after the end of both; `None` if they have no sound in common.
-    pub fn finish(mut self) -> Option<Clock> {
+    /// What was found, after the end of both; `None` if they have no sound in common.
+    pub fn finish(mut self) -> Option<Found> {
         while self.advance(true) {}
+        let matched = self.found.last().map(|[middle, _]| middle + 0.5 * WINDOW_SECONDS * self.rate);
+        let unmatched_from =
+            matched.filter(|matched| self.end as f64 - matched > MAX_UNMATCHED_SECONDS * self.rate);
         // Too short for windows.
         if self.found.is_empty() {
             self.found.push([0.0, self.last?]);
         }
-        Some(line(&self.found, self.rate))
+        Some(Found { clock: line(&self.found, self.rate), unmatched_from })
     }
 
     fn samples(&self, seconds: f64) -> usize {
@@ -203,6 +220,7 @@ impl ClockMeter {
             return false;
         }
         let middle = (window.start + window.len() / 2) as f64;
+        self.end = window.end;
         if let Some(found) = self.shift_in(window, of_take) {
             self.found.push([middle, found]);
             self.last = Some(found);
@@ -383,6 +401,10 @@ mod tests {
     }
 
     fn measured(reference: &[f32], take: &[f32]) -> Option<Clock> {
+        found(reference, take).map(|found| found.clock)
+    }
+
+    fn found(reference: &[f32], take: &[f32]) -> Option<Found> {
         let mut meter = ClockMeter::new(RATE);
         let most = reference.len().max(take.len());
         let block = |samples: &[f32], at: usize| {
@@ -446,6 +468,23 @@ mod tests {
         let mut meter = ClockMeter::new(RATE);
         sound.chunks(5_000).for_each(|block| meter.push(block, &[]));
         assert!(meter.reference.samples.len() < 62 * RATE as usize);
+    }
+
+    #[test]
+    fn a_take_that_lacks_samples_is_reported() {
+        let sound = noise(100, 1);
+        let (clock, rate) = (Clock { shift: 4_000.0, drift: 2e-5 }, RATE as usize);
+        let mut take = take(&sound, clock, 2);
+        let whole = found(&sound, &take).unwrap();
+        assert_eq!(whole.unmatched_from, None);
+        // Most of it agrees, so that its clock is that of the part before.
+        take.drain(60 * rate..60 * rate + rate / 5);
+        let lacking = found(&sound, &take).unwrap();
+        assert!((lacking.clock.shift - whole.clock.shift).abs() < 0.5, "{lacking:?}");
+        let from = lacking.unmatched_from.unwrap() / f64::from(RATE);
+        assert!((57.0..=61.0).contains(&from), "{from} s");
+        // A take that ends early has nothing to compare.
+        assert_eq!(found(&sound, &take[..50 * rate]).unwrap().unmatched_from, None);
     }
 
     #[test]
