@@ -266,6 +266,24 @@ fn samples_beyond_full_scale_are_counted() {
 }
 
 #[test]
+fn a_take_that_lacks_samples_is_reported() {
+    let folder = Folder::new();
+    let first = written(&folder, "first.wav", RATE, &take(3.0, 72.0, 0.0, 1));
+    let mut samples = take(3.0, 72.0, 0.0, 2);
+    let whole = written(&folder, "whole.wav", RATE, &samples);
+    samples.drain(30 * RATE as usize..31 * RATE as usize);
+    let lacking = written(&folder, "lacking.wav", RATE, &samples);
+    let found =
+        join(&[&first, &whole, &lacking], &folder.join("joined.wav")).success().get_output().stderr.clone();
+    let said = String::from_utf8(found).unwrap();
+    assert_eq!(said.matches("no sound in common").count(), 1, "{said}");
+    assert!(
+        said.contains("lacking.wav: no sound in common with ") && said.contains(" after 30 s of it"),
+        "{said}"
+    );
+}
+
+#[test]
 fn damage_of_takes_is_reported() {
     let folder = Folder::new();
     let samples = take(3.0, 12.0, 0.0, 1);
