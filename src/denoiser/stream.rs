@@ -50,6 +50,7 @@ pub(super) struct DenoiseStream {
     division: Option<Division>,
     /// From frames to samples.
     output: Output,
+    /// Hum that was removed from the input.
     hum: RemovedHum,
     /// Of several microphones.
     array: Option<Array>,

@@ -26,8 +26,8 @@ pub struct Statistics {
     /// Ratio of speech to the expected error of the output under the posterior, dB; `None` for silence, or if `mix` is below 1.
     /// Its accuracy is in eval/results; it does not detect interfering speech.
     pub expected_sdr_db: Option<f64>,
-    /// Level of the input in pauses of speech, hum included, dB: mean square relative to full scale ±1. Pauses are the fifth of a block's
-    /// frames with the least speech, without digital silence; `None` without any.
+    /// Level of the input in pauses of speech, hum included, dB: mean square relative to full scale ±1. Pauses are the fifth
+    /// of a block's frames with the least speech, without digital silence; `None` without any.
     pub noise_before_dbfs: Option<f64>,
     /// Level of the output in the same frames, dB; for an array, in the pauses of its second pass.
     pub noise_after_dbfs: Option<f64>,
