@@ -4,6 +4,7 @@ use super::DenoiseError;
 use crate::repair::{Hum, ImpulseRepair, Impulses, Offset, Outliers};
 use crate::signal::{InvalidSignal, check_recording};
 use crate::transform::{Analyser, Spectrogram, Stft};
+use std::borrow::Cow;
 
 /// Frames per block; impulses are detected block by block.
 pub(super) const BLOCK_FRAMES: usize = 512;
@@ -63,6 +64,30 @@ struct Repair {
     impulses: ImpulseRepair,
     /// Hum that was removed and not taken.
     removed_hum: Vec<f32>,
+}
+
+impl Repair {
+    /// The next samples, repaired; the number of runs of outliers, and the impulses among them.
+    fn repaired(&mut self, samples: &[f32], sample_rate: u32) -> (Vec<f32>, usize, Impulses) {
+        let (bounded, outliers) = self.outliers.remove(samples);
+        let mut centred = bounded.into_owned();
+        self.offset.remove(&mut centred, sample_rate);
+        let with_hum = centred.clone();
+        let tones = self.hum.remove(&mut centred);
+        self.removed_hum.extend(with_hum.iter().zip(&centred).map(|(with, without)| with - without));
+        if tones > 0 {
+            tracing::info!(tones, "removed hum");
+        }
+        let (repaired, found) = self.impulses.repair(&centred, sample_rate);
+        if found != Impulses::None {
+            tracing::info!(?found, "removed time-domain impulses");
+        }
+        let repaired = match repaired {
+            Cow::Owned(repaired) => Some(repaired),
+            Cow::Borrowed(_) => None,
+        };
+        (repaired.unwrap_or(centred), outliers, found)
+    }
 }
 
 impl FrontEnd {
@@ -178,31 +203,18 @@ impl FrontEnd {
     fn analyse(&mut self, samples: usize) {
         for channel in &mut self.channels {
             let input = &channel.waiting[channel.taken..][..samples];
-            let Some(repair) = &mut channel.repair else {
+            if let Some(repair) = &mut channel.repair {
+                let (repaired, outliers, found) = repair.repaired(input, self.stft.sample_rate());
+                self.clicks += outliers;
+                match found {
+                    Impulses::None => {}
+                    Impulses::Clicks { count, .. } => self.clicks += count,
+                    Impulses::HeavyTails { .. } => self.heavy_tailed_blocks += 1,
+                }
+                channel.analyser.push(&repaired, &mut channel.frames);
+            } else {
                 channel.analyser.push(input, &mut channel.frames);
-                channel.taken += samples;
-                continue;
-            };
-            let (bounded, outliers) = repair.outliers.remove(input);
-            self.clicks += outliers;
-            let mut centred = bounded.into_owned();
-            repair.offset.remove(&mut centred, self.stft.sample_rate());
-            let with_hum = centred.clone();
-            let tones = repair.hum.remove(&mut centred);
-            repair.removed_hum.extend(with_hum.iter().zip(&centred).map(|(with, without)| with - without));
-            if tones > 0 {
-                tracing::info!(tones, "removed hum");
             }
-            let (repaired, found) = repair.impulses.repair(&centred, self.stft.sample_rate());
-            match found {
-                Impulses::None => {}
-                Impulses::Clicks { count, .. } => self.clicks += count,
-                Impulses::HeavyTails { .. } => self.heavy_tailed_blocks += 1,
-            }
-            if found != Impulses::None {
-                tracing::info!(?found, "removed time-domain impulses");
-            }
-            channel.analyser.push(&repaired, &mut channel.frames);
             channel.taken += samples;
         }
     }

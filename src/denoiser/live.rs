@@ -430,8 +430,8 @@ impl LiveDenoiser {
         }
         self.power.iter_mut().for_each(|power| *power *= self.scale);
         self.separate();
-        self.meter(hum_power / (hop * self.channels.len()) as f32);
         let hum_left = self.least_gain();
+        self.meter(hum_power / (hop * self.channels.len()) as f32, hum_left);
         for channel in &mut self.channels {
             channel.frames.synthesise(&self.gain, &mut channel.wet);
             let hum = &channel.removed_hum[channel.at..];
@@ -507,9 +507,8 @@ impl LiveDenoiser {
         true
     }
 
-    /// Updates the meters; `hum` is the mean square of the hum that was removed.
-    fn meter(&mut self, hum: f32) {
-        let hum_left = self.least_gain();
+    /// Updates the meters; `hum` is the mean square of the hum that was removed, and `hum_left` the gain of what is left of it.
+    fn meter(&mut self, hum: f32, hum_left: f32) {
         let scale = 1.0 / self.power.len() as f32;
         let before = scale * self.power.iter().sum::<f32>();
         let after =

@@ -23,9 +23,9 @@ pub(super) const QUIET: f64 = 0.3;
 /// A frame has the tone alone if its level is that quantile within this factor.
 pub(super) const NEAR: f64 = 2.0;
 /// Minimum number of pairs of quiet frames.
-pub(super) const MIN_PAIRS: usize = 8;
+const MIN_PAIRS: u32 = 8;
 /// Minimum modulus of the mean phase factor between quiet frames.
-pub(super) const COHERENCE: f64 = 0.8;
+const COHERENCE: f64 = 0.8;
 /// Standard deviation of the weights over time by which the amplitude is averaged, s.
 const AVERAGE_SECONDS: f64 = 0.4;
 /// Iterations of the robust mean.
@@ -70,6 +70,46 @@ struct Tone {
     step: f64,
     /// Amplitude and phase relative to the step, by frame.
     amplitudes: Vec<Complex<f64>>,
+}
+
+/// What a bin says of a steady tone.
+pub(super) struct Steady {
+    /// Angle from sample to sample, rad.
+    pub step: f64,
+    /// Factor from the bin to the tone at the centre of the frame.
+    pub scale: f64,
+}
+
+impl Steady {
+    /// From the values of a bin in pairs of quiet frames, one `hop` after the other; `None` if there are few or their phases disagree.
+    pub(super) fn of(
+        bin: usize,
+        pairs: impl Iterator<Item = [Complex<f64>; 2]>,
+        hop: usize,
+        window: usize,
+    ) -> Option<Self> {
+        let (mut sum, mut count) = (Complex::default(), 0);
+        for [before, now] in pairs {
+            let turn = now * before.conj();
+            sum += turn / modulus(turn).max(f64::MIN_POSITIVE);
+            count += 1;
+        }
+        let mean = sum / f64::from(count.max(1));
+        if count < MIN_PAIRS || modulus(mean) < COHERENCE {
+            return None;
+        }
+        let (hop, length) = (hop as f64, window as f64);
+        let step_of_bin = TAU * bin as f64 / length;
+        let turned = mean * unit(-step_of_bin * hop);
+        let step = step_of_bin + libm::atan2(turned.im, turned.re) / hop;
+        let off = (step - step_of_bin) * length / TAU;
+        if off.abs() >= 1.0 {
+            return None;
+        }
+        // The phase of the tone at the centre of the frame, and what the window leaves of a tone beside the centre of the bin.
+        let sign = if bin.is_multiple_of(2) { 2.0 } else { -2.0 };
+        Some(Self { step, scale: sign / response(off, window) })
+    }
 }
 
 impl Hum {
@@ -175,26 +215,10 @@ impl<'a> Frames<'a> {
         let values: Vec<Complex<f64>> = self.values(bin).collect();
         let near = quiet / NEAR..NEAR * quiet;
         let is_quiet = |frame: usize| self.is_used[frame] && near.contains(&modulus(values[frame]));
-        let pairs: Vec<Complex<f64>> = (1..values.len())
+        let pairs = (1..values.len())
             .filter(|&frame| is_quiet(frame - 1) && is_quiet(frame))
-            .map(|frame| values[frame] * values[frame - 1].conj())
-            .map(|x| x / modulus(x).max(f64::MIN_POSITIVE))
-            .collect();
-        let mean = pairs.iter().sum::<Complex<f64>>() / pairs.len().max(1) as f64;
-        if pairs.len() < MIN_PAIRS || modulus(mean) < COHERENCE {
-            return None;
-        }
-        let (hop, window) = (self.stft.hop() as f64, self.stft.window() as f64);
-        let step_of_bin = TAU * bin as f64 / window;
-        let turned = mean * unit(-step_of_bin * hop);
-        let step = step_of_bin + libm::atan2(turned.im, turned.re) / hop;
-        let off = (step - step_of_bin) * window / TAU;
-        if off.abs() >= 1.0 {
-            return None;
-        }
-        // The phase of the tone at the centre of the frame, and what the window leaves of a tone beside the centre of the bin.
-        let sign = if bin.is_multiple_of(2) { 2.0 } else { -2.0 };
-        let scale = sign / response(off, self.stft.window());
+            .map(|frame| [values[frame - 1], values[frame]]);
+        let Steady { step, scale } = Steady::of(bin, pairs, self.stft.hop(), self.stft.window())?;
         let turned: Vec<Complex<f64>> = values
             .iter()
             .enumerate()
@@ -283,7 +307,7 @@ fn averaged(values: &[Complex<f64>], weights: &[f64], kernel: &[f64]) -> Vec<Com
 
 /// What a periodic Hann window of `window` samples makes of a tone whose frequency is less than a bin above or below that of
 /// the bin.
-pub(super) fn response(bins: f64, window: usize) -> f64 {
+fn response(bins: f64, window: usize) -> f64 {
     let angle = PI * bins;
     let sinc = if angle.abs() < 1e-4 { 1.0 } else { libm::sin(angle) / angle };
     0.5 * window as f64 * sinc / (1.0 - bins * bins)

@@ -1,15 +1,12 @@
 //! Causal removal of hum for real-time audio.
 
-use super::hum::{
-    COHERENCE, MAX_DISTANCE, MAX_HERTZ, MIN_PAIRS, NEAR, PRESENT, QUIET, WINDOW_SECONDS, modulus, response,
-    unit,
-};
+use super::hum::{MAX_DISTANCE, MAX_HERTZ, NEAR, PRESENT, QUIET, Steady, WINDOW_SECONDS, modulus, unit};
 use super::offset::SILENCE_SECONDS;
 use crate::range::SettingsError;
-use crate::transform::window_samples;
+use crate::transform::{hann, window_samples};
 use alphamf_fourier::RealToComplex;
 use num_complex::Complex;
-use std::f64::consts::{PI, TAU};
+use std::f64::consts::TAU;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -94,7 +91,6 @@ impl LiveHum {
         let window = window_samples(sample_rate, WINDOW_SECONDS)?;
         let hop = window / 2;
         let forward = alphamf_fourier::forward::<f32>(window);
-        let hann = |n: usize| (0.5 - 0.5 * libm::cos(TAU * n as f64 / window as f64)) as f32;
         let bins = ((MAX_HERTZ * window as f64 / rate) as usize + 2).min(window / 2 + 1);
         let weight = |age: usize| {
             let seconds = (age * hop) as f64 / rate;
@@ -103,7 +99,7 @@ impl LiveHum {
         Ok(Self {
             rate,
             hop,
-            window: (0..window).map(hann).collect(),
+            window: hann(window).map(|weight| weight as f32).collect(),
             samples: vec![0.0; window],
             filled: 0,
             zeros: 0,
@@ -158,12 +154,14 @@ impl LiveHum {
 
     /// Forgets frames and tones in digital silence.
     fn count_zeros(&mut self, samples: &[f32]) {
+        let mut is_silent = false;
         for &sample in samples {
             self.zeros = if sample == 0.0 { self.zeros + 1 } else { 0 };
-            if self.zeros >= self.silence {
-                self.count = 0;
-                self.tones.fill(None);
-            }
+            is_silent |= self.zeros >= self.silence;
+        }
+        if is_silent {
+            self.count = 0;
+            self.tones.fill(None);
         }
     }
 
@@ -195,11 +193,10 @@ impl LiveHum {
 
     /// Finds the tones of some bins again.
     fn find(&mut self, bins: Range<usize>) {
-        let fade = 1.0 / self.hop as f64;
         let is_of_part = |place: f64| bins.contains(&(place.round() as usize));
         for tone in self.tones.iter_mut().flatten() {
             if is_of_part(tone.place) {
-                tone.slope = -fade;
+                tone.slope = -tone.slope.abs();
             }
         }
         // A tone between two bins may be loudest in one of the next part.
@@ -216,7 +213,7 @@ impl LiveHum {
                 && is_of_part(tone.place)
                 && let Some(room) = self.tones.iter_mut().find(|room| room.is_none())
             {
-                *room = Some(Tone { level: 0.0, slope: fade, ..tone });
+                *room = Some(tone);
             }
         }
     }
@@ -235,34 +232,17 @@ impl LiveHum {
         libm::sqrt(quiet(&mut squares[..self.count]))
     }
 
-    /// The tone at a bin with this quiet level, from the next sample on, if there is one.
+    /// The tone at a bin with this quiet level, which fades in from the next sample on, if there is one.
     fn tone(&self, bin: usize, quiet_level: f64) -> Option<Tone> {
         let mut values = [Complex::default(); FRAMES];
         values.iter_mut().zip(self.values(bin)).for_each(|(value, x)| *value = x);
         let values = &mut values[..self.count];
         let near = quiet_level / NEAR..NEAR * quiet_level;
-        let (mut sum, mut pairs) = (Complex::default(), 0);
-        for pair in values.windows(2) {
-            let [now, before] = [pair[0], pair[1]];
-            if near.contains(&modulus(now)) && near.contains(&modulus(before)) {
-                let product = now * before.conj();
-                sum += product / modulus(product).max(f64::MIN_POSITIVE);
-                pairs += 1;
-            }
-        }
-        if pairs < MIN_PAIRS || modulus(sum) < COHERENCE * pairs as f64 {
-            return None;
-        }
+        let is_quiet = |x: &Complex<f64>| near.contains(&modulus(*x));
+        let pairs = values.windows(2).filter(|pair| pair.iter().all(is_quiet)).map(|pair| [pair[1], pair[0]]);
+        let Steady { step, scale } = Steady::of(bin, pairs, self.hop, self.window.len())?;
         let (hop, window) = (self.hop as f64, self.window.len() as f64);
-        let turned = sum * unit(-PI * bin as f64);
-        let off = libm::atan2(turned.im, turned.re) / hop * window / TAU;
-        if off.abs() >= 1.0 {
-            return None;
-        }
-        let step = TAU * (bin as f64 + off) / window;
-        // As in `hum`, with the phase at the centre of the latest frame.
-        let sign = if bin.is_multiple_of(2) { 2.0 } else { -2.0 };
-        let scale = sign / response(off, self.window.len());
+        // With the phase at the centre of the latest frame.
         let to_last = unit(step * hop);
         let mut phase = Complex::new(scale, 0.0);
         for value in values.iter_mut() {
@@ -281,7 +261,7 @@ impl LiveHum {
             turn: unit(step),
             place: step * window / TAU,
             level: 0.0,
-            slope: 0.0,
+            slope: 1.0 / hop,
         })
     }
 

@@ -7,10 +7,10 @@ mod stft;
 
 pub(crate) use low_delay::{LowDelayChannel, LowDelayStft};
 use num_complex::Complex;
-pub(crate) use stft::window_samples;
 pub use stft::{
     Analyser, DEFAULT_WINDOW_SECONDS, FrameGrid, Spectrogram, Stft, Synthesiser, WINDOW_RANGE_SECONDS,
 };
+pub(crate) use stft::{hann, window_samples};
 
 /// The power of a bin, in double precision: it may exceed the range of single.
 pub(crate) fn bin_power(value: &Complex<f32>) -> f64 {

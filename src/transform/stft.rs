@@ -65,6 +65,11 @@ pub(crate) fn window_samples(sample_rate: u32, window_seconds: f64) -> Result<us
     Ok(2 * ((f64::from(sample_rate) * window_seconds / 2.0).round() as usize).max(2))
 }
 
+/// A periodic Hann window of `window` samples.
+pub(crate) fn hann(window: usize) -> impl Iterator<Item = f64> {
+    (0..window).map(move |n| 0.5 - 0.5 * libm::cos(2.0 * PI * n as f64 / window as f64))
+}
+
 impl Stft {
     /// A transform for a sample rate in Hz and a window length in s.
     ///
@@ -77,8 +82,7 @@ impl Stft {
     pub fn new(sample_rate: u32, window_seconds: f64) -> Result<Self, SettingsError> {
         let window = window_samples(sample_rate, window_seconds)?;
         let hop = window / 4;
-        let hann: Vec<f64> =
-            (0..window).map(|n| 0.5 - 0.5 * libm::cos(2.0 * PI * n as f64 / window as f64)).collect();
+        let hann: Vec<f64> = hann(window).collect();
         // All samples are covered alike, so the sum of squared windows has the period hop.
         let mut sum_of_squares = vec![0.0; hop];
         for (n, w) in hann.iter().enumerate() {

@@ -223,6 +223,11 @@ fn several(
     Ok(if code == 0 { left_out_code(&left_out) } else { code }.into())
 }
 
+/// Whether a path ends like that of a file with sound.
+fn ends_like_sound(path: &Path) -> bool {
+    alphamf_files::has_extension(path) || Kind::of(path).is_some()
+}
+
 /// Whether a path is a folder or ends like one.
 fn is_folder(path: &Path) -> bool {
     !is_standard(path) && path.is_dir() || path.to_string_lossy().ends_with(std::path::is_separator)
@@ -297,7 +302,7 @@ impl Arguments {
 
     /// Refuses a name for the folder of results that looks like that of a file.
     fn check_results(&self, results: &Path) -> anyhow::Result<()> {
-        if results.exists() || !(alphamf_files::has_extension(results) || Kind::of(results).is_some()) {
+        if results.exists() || !ends_like_sound(results) {
             return Ok(());
         }
         let input = self.files.first().map_or("IN".to_owned(), |input| input.display().to_string());
@@ -311,11 +316,10 @@ impl Arguments {
     /// Refuses names for the folders of the reports of several recordings that look like those of files.
     fn check_report_folders(&self) -> anyhow::Result<()> {
         type Check = fn(&Path) -> bool;
-        let is_sound: Check = |path| alphamf_files::has_extension(path) || Kind::of(path).is_some();
         let is_table: Check = |path| path.extension().is_some_and(|found| found.eq_ignore_ascii_case("csv"));
         let options = [
-            ("--residual", &self.residual, is_sound),
-            ("--plot", &self.plot, picture::is_known as Check),
+            ("--residual", &self.residual, ends_like_sound as Check),
+            ("--plot", &self.plot, picture::is_known),
             ("--levels", &self.levels, is_table),
             ("--speech", &self.speech, |path| SpeechFormat::of(path).is_some()),
         ];
