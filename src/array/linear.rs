@@ -1,9 +1,10 @@
 //! Time-invariant multichannel linear filter, fitted to a target by least squares.
 
+use super::dropouts::{Dropouts, Part, PerPart};
 use super::hermitian::{Matrix, Value};
 use super::{column, place};
 use crate::parallel::*;
-use crate::transform::Spectrogram;
+use crate::transform::{FrameGrid, Spectrogram};
 use num_complex::Complex;
 use std::ops::Range;
 
@@ -28,16 +29,22 @@ const FULL_GAIN: f64 = 0.25;
 /// An estimate of a voice has errors that change from frame to frame. A filter that is the same in all frames cannot follow them: it
 /// keeps the part of the estimate that all channels explain linearly. Where other channels explain nothing, each channel passes
 /// unchanged.
+///
+/// A channel that has dropped out has no part in the others, and passes unchanged, too.
 pub(crate) struct LinearFilter {
     channels: usize,
-    bins: Vec<BinRegression>,
+    bins: PerPart<Vec<BinRegression>>,
+    dropouts: Dropouts,
 }
 
 impl LinearFilter {
-    /// For `channels` microphones and frames of `bins` bins.
-    pub(crate) fn new(channels: usize, bins: usize) -> Self {
-        let taps = if channels <= MAX_CHANNELS_WITH_TAPS { TAPS } else { 1 };
-        Self { channels, bins: vec![BinRegression::new(channels, taps); bins] }
+    /// For `channels` microphones and frames of this grid.
+    pub(crate) fn new(channels: usize, grid: FrameGrid) -> Self {
+        Self {
+            channels,
+            bins: PerPart::new(regressions(channels, grid.bins)),
+            dropouts: Dropouts::new(channels, grid.frame_seconds),
+        }
     }
 
     /// The filtered frames `span` of every channel. `inputs` and `targets` hold the frames of every channel, and those around the span as
@@ -48,23 +55,42 @@ impl LinearFilter {
         targets: &[Spectrogram],
         span: Range<usize>,
     ) -> Vec<Spectrogram> {
-        let fit = |(bin, regression): (usize, &mut BinRegression)| {
-            regression.fit(&column(inputs, bin), &column(targets, bin), span.clone())
+        let bins = inputs[0].bins();
+        let unchanged = |channel: &Spectrogram| {
+            let values = &channel.as_slice()[span.start * bins..span.end * bins];
+            Spectrogram::from_values(bins, values.to_vec())
         };
-        let left: Vec<Unexplained> = self.bins.par_iter_mut().enumerate().map(fit).collect();
-        let sum = |part: fn(&Unexplained) -> f64| left.iter().map(part).sum::<f64>();
-        let (by_all, by_one) = (sum(|left| left.by_all), sum(|left| left.by_one));
-        // Silence explains nothing: channels pass as they are.
-        let gain = if by_one > 0.0 { 1.0 - by_all / by_one } else { 0.0 };
-        let share = (gain / FULL_GAIN).clamp(0.0, 1.0);
-        let apply = |(bin, regression): (usize, &mut BinRegression)| {
-            regression.apply(&column(inputs, bin), span.clone(), share)
-        };
-        let of_bins: Vec<Vec<Complex<f32>>> = self.bins.par_iter_mut().enumerate().map(apply).collect();
-        let mut filtered = vec![Spectrogram::new(self.bins.len(), span.len()); self.channels];
-        place(&of_bins, &mut filtered);
+        let mut filtered: Vec<Spectrogram> = inputs.iter().map(unchanged).collect();
+        for Part { frames, channels } in self.dropouts.parts(inputs, span.clone()) {
+            if channels.is_empty() {
+                continue;
+            }
+            let filters = self.bins.of(&channels, self.channels, || regressions(channels.len(), bins));
+            let all = 0..inputs[0].frames();
+            let column = |of: &[Spectrogram], bin: usize| column(of, &channels, all.clone(), bin);
+            let fit = |(bin, regression): (usize, &mut BinRegression)| {
+                regression.fit(&column(inputs, bin), &column(targets, bin), frames.clone())
+            };
+            let left: Vec<Unexplained> = filters.par_iter_mut().enumerate().map(fit).collect();
+            let sum = |part: fn(&Unexplained) -> f64| left.iter().map(part).sum::<f64>();
+            let (by_all, by_one) = (sum(|left| left.by_all), sum(|left| left.by_one));
+            // Silence explains nothing: channels pass as they are.
+            let gain = if by_one > 0.0 { 1.0 - by_all / by_one } else { 0.0 };
+            let share = (gain / FULL_GAIN).clamp(0.0, 1.0);
+            let apply = |(bin, regression): (usize, &mut BinRegression)| {
+                regression.apply(&column(inputs, bin), frames.clone(), share)
+            };
+            let of_bins: Vec<Vec<Complex<f32>>> = filters.par_iter_mut().enumerate().map(apply).collect();
+            place(&of_bins, &mut filtered, &channels, frames.start - span.start);
+        }
         filtered
     }
+}
+
+/// Those of all bins of `channels` channels.
+fn regressions(channels: usize, bins: usize) -> Vec<BinRegression> {
+    let taps = if channels <= MAX_CHANNELS_WITH_TAPS { TAPS } else { 1 };
+    vec![BinRegression::new(channels, taps); bins]
 }
 
 /// One bin.

@@ -1,9 +1,13 @@
-//! Microphone faults detected from the samples: silent, duplicated or inverted channels.
+//! Microphone faults detected from the samples: silent, interrupted, duplicated or inverted channels.
 
 use serde::Serialize;
 
 /// Level below that of the loudest channel from which on a channel counts as silent, as a ratio of energies: 60 dB.
-const SILENT: f64 = 1e-6;
+pub(super) const SILENT: f64 = 1e-6;
+/// Shortest silence of a channel, while others sound, that is a fault, s.
+const INTERRUPTION_SECONDS: u64 = 10;
+/// What is left of a constant, relative to its energy, by rounding.
+const ROUNDING: f64 = 1e-11;
 /// Correlation at and above which two channels count as duplicates.
 const EQUAL: f64 = 0.999_999;
 /// Correlation with the first channel from which on a channel has the opposite sign: near microphones agree at low frequencies,
@@ -18,6 +22,15 @@ pub enum MicrophoneFault {
     Silent {
         /// The channel.
         channel: usize,
+    },
+    /// The channel is silent for 10 s or more while others are not, as with a flat battery: the longest such time.
+    Interrupted {
+        /// The channel.
+        channel: usize,
+        /// The first silent second, from the start of the recording.
+        from_second: u64,
+        /// The second after the last silent one.
+        to_second: u64,
     },
     /// The channel repeats an earlier one.
     Equal {
@@ -35,7 +48,7 @@ pub enum MicrophoneFault {
 
 /// Covariances of the channels of an array: a constant offset is none of a channel's sound.
 #[derive(Debug, Clone)]
-pub(crate) struct Microphones {
+struct Covariances {
     /// Samples per channel.
     samples: u64,
     /// Sums of the samples of every channel.
@@ -44,13 +57,13 @@ pub(crate) struct Microphones {
     products: Vec<f64>,
 }
 
-impl Microphones {
-    pub(crate) fn new(channels: usize) -> Self {
+impl Covariances {
+    fn new(channels: usize) -> Self {
         Self { samples: 0, sums: vec![0.0; channels], products: vec![0.0; channels * channels] }
     }
 
-    /// Takes samples, by channel.
-    pub(crate) fn add(&mut self, block: &[&[f32]]) {
+    /// Adds samples, by channel.
+    fn add(&mut self, block: &[&[f32]]) {
         self.samples += block.first().map_or(0, |samples| samples.len() as u64);
         let channels = self.sums.len();
         for (i, first) in block.iter().enumerate() {
@@ -63,30 +76,143 @@ impl Microphones {
         }
     }
 
+    /// Adds those of other samples.
+    fn append(&mut self, other: &Self) {
+        self.samples += other.samples;
+        self.sums.iter_mut().zip(&other.sums).for_each(|(sum, x)| *sum += x);
+        self.products.iter_mut().zip(&other.products).for_each(|(sum, x)| *sum += x);
+    }
+
+    fn get(&self, i: usize, j: usize) -> f64 {
+        let samples = self.samples.max(1) as f64;
+        self.products[i * self.sums.len() + j] - self.sums[i] * self.sums[j] / samples
+    }
+
+    fn energy(&self, i: usize) -> f64 {
+        let energy = self.get(i, i);
+        if energy > ROUNDING * self.products[i * self.sums.len() + i] { energy } else { 0.0 }
+    }
+
+    fn correlation(&self, i: usize, j: usize) -> f64 {
+        self.get(i, j) / (self.energy(i) * self.energy(j)).sqrt()
+    }
+
+    fn loudest(&self) -> f64 {
+        (0..self.sums.len()).map(|i| self.energy(i)).fold(0.0, f64::max)
+    }
+
+    /// Whether a channel is silent beside others.
+    fn is_silent(&self, i: usize) -> bool {
+        self.energy(i) <= SILENT * self.loudest()
+    }
+}
+
+/// Seconds in which a channel is silent while others are not; `to` is the second after them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Silence {
+    from: u64,
+    to: u64,
+}
+
+impl Silence {
+    fn seconds(self) -> u64 {
+        self.to - self.from
+    }
+}
+
+/// What the channels of an array are like.
+#[derive(Debug, Clone)]
+pub(crate) struct Microphones {
+    sample_rate: u32,
+    /// Whole seconds so far.
+    seconds: u64,
+    /// Of these.
+    whole: Covariances,
+    /// Of the second that goes on.
+    second: Covariances,
+    /// The silence of each channel that goes on, empty while it sounds.
+    present: Vec<Silence>,
+    /// The longest so far.
+    longest: Vec<Silence>,
+}
+
+impl Microphones {
+    /// For `channels` channels at a rate in Hz.
+    pub(crate) fn new(channels: usize, sample_rate: u32) -> Self {
+        Self {
+            sample_rate,
+            seconds: 0,
+            whole: Covariances::new(channels),
+            second: Covariances::new(channels),
+            present: vec![Silence::default(); channels],
+            longest: vec![Silence::default(); channels],
+        }
+    }
+
+    /// Takes samples, by channel.
+    pub(crate) fn add(&mut self, block: &[&[f32]]) {
+        let mut rest = block.to_vec();
+        while rest.first().is_some_and(|samples| !samples.is_empty()) {
+            let room = u64::from(self.sample_rate) - self.second.samples;
+            let count = rest[0].len().min(room as usize);
+            let (first, others): (Vec<&[f32]>, _) =
+                rest.iter().map(|samples| samples.split_at(count)).unzip();
+            self.second.add(&first);
+            rest = others;
+            if count as u64 == room {
+                self.end_second();
+            }
+        }
+    }
+
+    fn end_second(&mut self) {
+        let channels = self.present.len();
+        let second = std::mem::replace(&mut self.second, Covariances::new(channels));
+        self.whole.append(&second);
+        let begun = self.seconds;
+        self.seconds += 1;
+        for (channel, (present, longest)) in self.present.iter_mut().zip(&mut self.longest).enumerate() {
+            if !second.is_silent(channel) {
+                *present = Silence::default();
+                continue;
+            }
+            // Where all are silent, a silence goes on, and none begins.
+            if present.seconds() == 0 {
+                if second.loudest() == 0.0 {
+                    continue;
+                }
+                present.from = begun;
+            }
+            present.to = self.seconds;
+            if present.seconds() > longest.seconds() {
+                *longest = *present;
+            }
+        }
+    }
+
     /// The faults so far, channel by channel.
     pub(crate) fn faults(&self) -> Vec<MicrophoneFault> {
-        let channels = self.sums.len();
-        let samples = self.samples.max(1) as f64;
-        let product =
-            |i: usize, j: usize| self.products[i * channels + j] - self.sums[i] * self.sums[j] / samples;
-        let energy = |i: usize| product(i, i);
-        let loudest = (0..channels).map(energy).fold(0.0, f64::max);
-        let is_silent = |i: usize| energy(i) <= SILENT * loudest;
-        let correlation = |i: usize, j: usize| product(i, j) / (energy(i) * energy(j)).sqrt();
-        (0..channels)
-            .filter_map(|i| {
-                let channel = i + 1;
-                if is_silent(i) {
-                    return (loudest > 0.0).then_some(MicrophoneFault::Silent { channel });
-                }
-                let sounding = (0..i).filter(|&j| !is_silent(j));
-                if let Some(j) = sounding.clone().find(|&j| correlation(i, j) > EQUAL) {
-                    return Some(MicrophoneFault::Equal { channel, to: j + 1 });
-                }
-                let first = sounding.into_iter().next()?;
-                (correlation(i, first) < INVERTED).then_some(MicrophoneFault::Inverted { channel })
-            })
-            .collect()
+        let mut whole = self.whole.clone();
+        whole.append(&self.second);
+        let is_silent = |i: usize| whole.is_silent(i);
+        let fault = |i: usize| {
+            let channel = i + 1;
+            if is_silent(i) {
+                return (whole.loudest() > 0.0).then_some(MicrophoneFault::Silent { channel });
+            }
+            let silence = self.longest[i];
+            if silence.seconds() >= INTERRUPTION_SECONDS {
+                let (from_second, to_second) = (silence.from, silence.to);
+                return Some(MicrophoneFault::Interrupted { channel, from_second, to_second });
+            }
+            let sounding = (0..i).filter(|&j| !is_silent(j));
+            if let Some(j) = sounding.clone().find(|&j| whole.correlation(i, j) > EQUAL) {
+                return Some(MicrophoneFault::Equal { channel, to: j + 1 });
+            }
+            let first = sounding.into_iter().next()?;
+            (whole.correlation(i, first) < INVERTED).then_some(MicrophoneFault::Inverted { channel })
+        };
+        (0..self.present.len()).filter_map(fault).collect()
     }
 }
 
@@ -103,7 +229,7 @@ mod tests {
         let [louder, inverted, silent] =
             [2.0, -0.8, 1e-4].map(|factor: f32| near.iter().map(|x| factor * x).collect::<Vec<f32>>());
         let faults = |block: &[&[f32]]| {
-            let mut whole = Microphones::new(block.len());
+            let mut whole = Microphones::new(block.len(), 1_000);
             let (first, last): (Vec<&[f32]>, Vec<&[f32]>) =
                 block.iter().map(|x| x.split_at(x.len() / 3)).unzip();
             whole.add(&first);
@@ -125,5 +251,47 @@ mod tests {
         let [raised, lowered] = [(&voice, 2.0), (&far, -2.0)]
             .map(|(channel, by)| channel.iter().map(|x| x + by).collect::<Vec<f32>>());
         assert_eq!(faults(&[&raised, &lowered]), []);
+    }
+
+    #[test]
+    fn interruptions_are_told() {
+        const RATE: usize = 100;
+        // Silent from one second to another.
+        let channel = |channel: usize, silent: &[(usize, usize)]| -> Vec<f32> {
+            let sample = |n: usize| (0.3 * n as f32 + channel as f32).sin();
+            let is_silent = |n: usize| silent.iter().any(|&(from, to)| (from..to).contains(&(n / RATE)));
+            // 66 dB below.
+            (0..60 * RATE).map(|n| sample(n) * if is_silent(n) { 5e-4 } else { 1.0 }).collect()
+        };
+        let channels = [
+            channel(0, &[]),
+            channel(1, &[(2, 11), (20, 29)]),
+            channel(2, &[(5, 15), (30, 60)]),
+            channel(3, &[(3, 13)]),
+        ];
+        let faults = |channels: &[Vec<f32>], size: usize| {
+            let mut microphones = Microphones::new(channels.len(), RATE as u32);
+            for start in (0..60 * RATE).step_by(size) {
+                let end = (start + size).min(60 * RATE);
+                let block: Vec<&[f32]> = channels.iter().map(|channel| &channel[start..end]).collect();
+                microphones.add(&block);
+            }
+            microphones.faults()
+        };
+        let expected = [
+            MicrophoneFault::Interrupted { channel: 3, from_second: 30, to_second: 60 },
+            MicrophoneFault::Interrupted { channel: 4, from_second: 3, to_second: 13 },
+        ];
+        for size in [1, 37, 6_000] {
+            assert_eq!(faults(&channels, size), expected);
+        }
+        // Digital silence of all is none of one.
+        let paused = [0, 1].map(|index| -> Vec<f32> {
+            let mut channel = channel(index, &[]);
+            let offset = 0.1 * channel[0];
+            channel[10 * RATE..40 * RATE].fill(0.0);
+            channel.iter().map(|x| x + offset).collect()
+        });
+        assert_eq!(faults(&paused, 500), []);
     }
 }

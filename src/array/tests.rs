@@ -76,6 +76,8 @@ struct Scene {
 }
 
 const CHANNELS: usize = 4;
+/// One bin, 16 frames a second.
+const GRID: FrameGrid = FrameGrid { bins: 1, bin_hertz: 15.625, frame_seconds: 0.0625 };
 
 fn scene(frames: usize, seed: u64) -> Scene {
     let mut random = SeedTree::new(seed).rng(0);
@@ -192,7 +194,7 @@ fn spectrogram_error_db(found: &[Spectrogram], voice: &[Spectrogram]) -> f64 {
 #[test]
 fn a_constant_filter_keeps_directions_and_echoes_of_an_estimate_and_not_its_errors() {
     let EchoingScene { images, mixture, estimate } = echoing_scene(1_000, 6);
-    let found = LinearFilter::new(CHANNELS, 1).filter(&mixture, &estimate, 0..1_000);
+    let found = LinearFilter::new(CHANNELS, GRID).filter(&mixture, &estimate, 0..1_000);
     let [before, after] = [&estimate, &found].map(|channels| spectrogram_error_db(channels, &images));
     assert!(after < before - 15.0, "{before} dB before, {after} dB after");
 }
@@ -204,18 +206,18 @@ fn a_short_last_block_keeps_the_constant_filter() {
         let rest = |channel: &Spectrogram| Spectrogram::from_values(1, channel.as_slice()[first..].to_vec());
         channels.iter().map(rest).collect()
     };
-    let mut filter = LinearFilter::new(CHANNELS, 1);
+    let mut filter = LinearFilter::new(CHANNELS, GRID);
     filter.filter(&mixture, &estimate, 0..400);
     // The last frame before them borders on the rest.
     let found = filter.filter(&rest(&mixture, 399), &rest(&estimate, 399), 1..11);
     let kept = spectrogram_error_db(&found, &rest(&images, 400));
-    let alone = LinearFilter::new(CHANNELS, 1).filter(&rest(&mixture, 399), &rest(&estimate, 399), 1..11);
+    let alone = LinearFilter::new(CHANNELS, GRID).filter(&rest(&mixture, 399), &rest(&estimate, 399), 1..11);
     let alone = spectrogram_error_db(&alone, &rest(&images, 400));
     assert!(kept < alone - 3.0 && kept < -11.0, "{kept} dB, {alone} dB without the block before");
     // Silence is silent, and so are channels without a target.
     let silence = vec![Spectrogram::new(1, 3); CHANNELS];
     assert!(filter.filter(&silence, &silence, 0..3) == silence);
-    let mut filter = LinearFilter::new(CHANNELS, 1);
+    let mut filter = LinearFilter::new(CHANNELS, GRID);
     assert!(filter.filter(&silence, &silence, 0..3) == silence);
 }
 
@@ -223,7 +225,43 @@ fn a_short_last_block_keeps_the_constant_filter() {
 fn channels_that_say_the_same_pass_the_constant_filter() {
     let EchoingScene { mixture, estimate, .. } = echoing_scene(1_000, 8);
     let mixture = vec![mixture[0].clone(); 2];
-    let found = LinearFilter::new(2, 1).filter(&mixture, &estimate[..2], 0..1_000);
+    let found = LinearFilter::new(2, GRID).filter(&mixture, &estimate[..2], 0..1_000);
     let change = spectrogram_error_db(&found, &mixture);
     assert!(change < -60.0, "{change} dB");
+}
+
+/// Channels 2 and 3 of four drop out for some of the frames, and come back.
+#[test]
+fn channels_that_drop_out_take_nothing_from_the_others_and_get_nothing() {
+    let EchoingScene { images, mut mixture, estimate } = echoing_scene(1_500, 9);
+    let gone = 500..1_000;
+    mixture[1..3].iter_mut().for_each(|channel| channel.as_mut_slice()[gone.clone()].fill(Complex::ZERO));
+    let part = |channels: &[Spectrogram], which: [usize; 2]| -> Vec<Spectrogram> {
+        let part = |&channel: &usize| {
+            Spectrogram::from_values(1, channels[channel].as_slice()[gone.clone()].to_vec())
+        };
+        which.iter().map(part).collect()
+    };
+    let found = LinearFilter::new(CHANNELS, GRID).filter(&mixture, &estimate, 0..1_500);
+    // As if the others had always been alone, but for a fade from nothing and the frame before.
+    let alone = LinearFilter::new(2, GRID).filter(&part(&mixture, [0, 3]), &part(&estimate, [0, 3]), 0..500);
+    let [left, alone] =
+        [part(&found, [0, 3]), alone].map(|found| spectrogram_error_db(&found, &part(&images, [0, 3])));
+    assert!((left - alone).abs() < 0.2, "{left} dB, alone {alone} dB");
+    assert!(part(&found, [1, 2]) == part(&mixture, [1, 2]));
+
+    let mut found = mixture.clone();
+    let gain: Vec<f32> = (0..1_500).map(|t| if t % 3 == 0 { 0.9 } else { 0.2 }).collect();
+    let applied: Vec<f32> = gain.iter().map(|gain| gain.max(0.3)).collect();
+    SpatialFilter::new(CHANNELS, GRID).filter(&mut found, &gain, &applied, 0);
+    let mut alone = part(&mixture, [0, 3]);
+    SpatialFilter::new(2, GRID).filter(&mut alone, &gain[gone.clone()], &applied[gone.clone()], 0);
+    assert!(part(&found, [0, 3]) == alone);
+    // The gain alone filters what is left of them.
+    mixture[1].as_mut_slice()[gone.start + 100] = Complex::new(1e-4, 0.0);
+    let mut found = mixture.clone();
+    SpatialFilter::new(CHANNELS, GRID).filter(&mut found, &gain, &applied, 0);
+    for t in gone {
+        assert_eq!(found[1].as_slice()[t], mixture[1].as_slice()[t] * applied[t]);
+    }
 }

@@ -146,7 +146,8 @@ impl Session {
             ChannelMode::Auto | ChannelMode::Shared | ChannelMode::Array => (1, channels),
             ChannelMode::Separate => (channels, 1),
         };
-        let microphones = (settings.channels == ChannelMode::Array).then(|| Microphones::new(channels));
+        let microphones =
+            (settings.channels == ChannelMode::Array).then(|| Microphones::new(channels, sample_rate));
         let stream = |_| {
             let mut stream = DenoiseStream::new(Arc::clone(&denoiser.separator), sample_rate, width)?;
             if microphones.is_some() {

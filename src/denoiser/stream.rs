@@ -153,7 +153,7 @@ impl DenoiseStream {
         }
         let stft = self.front_end.stft();
         self.array = Some(Array {
-            filter: SpatialFilter::new(found, stft.bins()),
+            filter: SpatialFilter::new(found, stft.grid()),
             inputs: Output::new(stft, found),
             second_pass: SecondPass::new(Arc::clone(&self.separator), stft.sample_rate(), found)?,
         });

@@ -91,6 +91,25 @@ fn silent_microphones_stay_silent() {
     assert_eq!(session.statistics().microphone_faults, [MicrophoneFault::Silent { channel: 3 }]);
 }
 
+#[test]
+fn a_microphone_that_dies_is_silent_and_the_others_do_without_it() {
+    let (voice, mut recording) = room();
+    let end = recording[0].len();
+    // Longer than a block, which knows what follows.
+    recording.iter_mut().for_each(|channel| channel.extend_from_within(..));
+    let dies = end + RATE as usize / 3;
+    recording[2][dies..].fill(0.0);
+    let array = denoise(&recording, ChannelMode::Array, 1 << 30);
+    let after = dies + RATE as usize / 2;
+    assert!(array[2][after..].iter().all(|y| *y == 0.0));
+    recording.remove(2);
+    let others = denoise(&recording, ChannelMode::Array, 1 << 30);
+    let score =
+        |channel: &[f32]| metrics::si_sdr(&voice[0][after - end..], &channel[after..2 * end]).unwrap();
+    let (with, without) = (score(&array[0]), score(&others[0]));
+    assert!(with > without - 0.3, "{with} dB, without the microphone from the start {without} dB");
+}
+
 /// Blocks with little noise are left as they are elsewhere alone.
 #[test]
 fn for_transcription_an_array_is_mixed_and_no_more() {

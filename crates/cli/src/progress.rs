@@ -27,7 +27,7 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 /// A duration in minutes and seconds, with hours if there are any.
-fn clock(seconds: f64) -> String {
+pub fn clock(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }

@@ -89,7 +89,7 @@ impl SecondPass {
         Ok(Self {
             inputs: Channels::new(&stft, channels),
             found: Channels::new(&stft, channels),
-            filter: LinearFilter::new(channels, stft.bins()),
+            filter: LinearFilter::new(channels, stft.grid()),
             kept: 0,
             filtered: Output::new(&stft, channels),
             samples: 0,

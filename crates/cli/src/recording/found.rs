@@ -1,5 +1,6 @@
 //! What is reported of a denoised recording.
 
+use crate::progress::clock;
 use alphamf::denoiser::{MicrophoneFault, Statistics};
 use alphamf::signal::counted;
 use alphamf_files::Losses;
@@ -107,6 +108,10 @@ impl Found {
         .chain(no_speech.map(str::to_owned))
         .chain(self.statistics.microphone_faults.iter().map(|fault| match fault {
             MicrophoneFault::Silent { channel } => format!("channel {channel} is silent"),
+            MicrophoneFault::Interrupted { channel, from_second, to_second } => {
+                let [from, to] = [from_second, to_second].map(|&second| clock(second as f64));
+                format!("channel {channel} is silent from {from} to {to}")
+            }
             MicrophoneFault::Equal { channel, to } => format!("channel {channel} repeats channel {to}"),
             MicrophoneFault::Inverted { channel } => {
                 format!("channel {channel} has the opposite sign of the others")
