@@ -104,11 +104,15 @@ pub fn bridge(input_rate: u32, output_rate: u32) -> (Entrance, Exit, Arc<Known>)
 }
 
 impl Entrance {
-    /// Takes a block. Frames without room are dropped and counted.
-    pub fn push(&mut self, frames: impl ExactSizeIterator<Item = Frame>) {
-        let length = u32::try_from(frames.len()).unwrap_or(u32::MAX);
+    /// A block of so many frames of the device begins, which [`Self::push`] takes in parts.
+    pub fn begin_block(&self, length: usize) {
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
         self.known.input_block.fetch_max(length, Ordering::Relaxed);
-        self.known.came.fetch_add(length.into(), Ordering::Relaxed);
+    }
+
+    /// Takes a part of a block. Frames without room are dropped and counted.
+    pub fn push(&mut self, frames: impl ExactSizeIterator<Item = Frame>) {
+        self.known.came.fetch_add(frames.len() as u64, Ordering::Relaxed);
         let dropped = frames.filter(|frame| self.ring.push(*frame).is_err()).count();
         self.known.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
     }
@@ -203,6 +207,12 @@ mod tests {
         frames
     }
 
+    /// Takes a block in parts, as the denoiser gives it.
+    fn push(entrance: &mut Entrance, block: &[Frame]) {
+        entrance.begin_block(block.len());
+        block.chunks(256).for_each(|part| entrance.push(part.iter().copied()));
+    }
+
     /// Lets two devices run, the input's clock wrong by a share, and gives what comes out after some seconds.
     fn devices(
         rates: (u32, u32),
@@ -216,7 +226,8 @@ mod tests {
         while (output.len() as f64) < seconds * f64::from(rates.1) {
             let time = (output.len() + blocks.1) as f64 / f64::from(rates.1);
             while ((came + blocks.0) as f64) < time * f64::from(rates.0) * (1.0 + wrong) {
-                entrance.push((came..came + blocks.0).map(|n| [tone(n), -tone(n)]));
+                let block: Vec<Frame> = (came..came + blocks.0).map(|n| [tone(n), -tone(n)]).collect();
+                push(&mut entrance, &block);
                 came += blocks.0;
             }
             output.extend(fill(&mut exit, blocks.1));
@@ -233,6 +244,7 @@ mod tests {
             ((44_100, 48_000), 1e-4, (441, 480)),
             ((96_000, 44_100), -1e-4, (1_024, 128)),
             ((16_000, 48_000), 0.0, (64, 1_024)),
+            ((48_000, 48_000), 1e-4, (4_096, 480)),
         ] {
             let (output, known) = devices(rates, wrong, blocks, 15.0);
             let rate = f64::from(rates.1);
@@ -257,10 +269,11 @@ mod tests {
     #[test]
     fn at_equal_rates_and_clocks_samples_stay_what_they_are() {
         let (mut entrance, mut exit, _) = bridge(48_000, 48_000);
-        entrance.push((0..2_000).map(|n| [n as f32; 2]));
+        let ramp: Vec<Frame> = (0..2_300).map(|n| [n as f32; 2]).collect();
+        push(&mut entrance, &ramp[..2_000]);
         // The spare is 240, and blocks of 2000 and 10 wait: not yet.
         assert!(fill(&mut exit, 10).iter().all(|frame| *frame == [0.0; 2]));
-        entrance.push((2_000..2_300).map(|n| [n as f32; 2]));
+        push(&mut entrance, &ramp[2_000..]);
         let output: Vec<Frame> = (0..40).flat_map(|_| fill(&mut exit, 10)).collect();
         let first = output.iter().position(|frame| frame[0] > 0.5).unwrap();
         for (n, frame) in output[first + 40..].iter().enumerate() {
@@ -276,7 +289,7 @@ mod tests {
         let mut feed = |exit: &mut Exit, blocks: usize| {
             let mut last = Vec::new();
             for _ in 0..blocks {
-                entrance.push((0..480).map(|_| [0.5; 2]));
+                push(&mut entrance, &[[0.5; 2]; 480]);
                 last = fill(exit, 480);
             }
             last
@@ -291,9 +304,8 @@ mod tests {
         assert!(feed(&mut exit, 20).iter().all(|frame| (frame[0] - 0.5).abs() < 1e-3));
         assert_eq!(known.dropped(), 0);
         // Three seconds at once: the ring holds two, and of these the output wants some ms.
-        entrance.push((0..0).map(|_| [0.0; 2]));
         for _ in 0..300 {
-            entrance.push((0..480).map(|_| [0.25; 2]));
+            push(&mut entrance, &[[0.25; 2]; 480]);
         }
         fill(&mut exit, 480);
         assert!(known.dropped() > 130_000, "{}", known.dropped());

@@ -195,6 +195,7 @@ impl Capture {
         f32: FromSample<T>,
     {
         let width = self.live.channels();
+        self.entrance.begin_block(data.len() / self.channels);
         let (mut input, mut output) = ([0.0_f32; 2 * CHUNK], [0.0_f32; 2 * CHUNK]);
         for block in data.chunks(CHUNK * self.channels) {
             let frames = block.chunks_exact(self.channels);
