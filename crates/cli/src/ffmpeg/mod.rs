@@ -416,6 +416,8 @@ fn named(path: &Path) -> OsString {
 #[derive(Debug)]
 struct Running {
     child: Child,
+    /// How it ended, once its number is off the list.
+    status: Option<ExitStatus>,
     report: Option<JoinHandle<Report>>,
 }
 
@@ -449,7 +451,7 @@ impl Running {
         let child = command.spawn();
         handed.map(|file| file.set_inherited(false)).transpose()?;
         // Dropped on an error, it is stopped.
-        let mut this = Self { child: child?, report: None };
+        let mut this = Self { child: child?, status: None, report: None };
         processes.insert(this.child.id());
         drop(processes);
         if let Some(errors) = this.child.stderr.take() {
@@ -460,23 +462,27 @@ impl Running {
 
     /// Waits for its end: how it ended, and what it reported.
     fn wait(&mut self) -> io::Result<(ExitStatus, Report)> {
-        let status = self.ended()?;
+        const PAUSE: Duration = Duration::from_millis(5);
+        let status = loop {
+            match self.ended()? {
+                Some(status) => break status,
+                None => thread::sleep(PAUSE),
+            }
+        };
         let report = self.report.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         Ok((status, report))
     }
 
-    /// How it ended. Its number leaves the list before the system can give it to another program.
-    fn ended(&mut self) -> io::Result<ExitStatus> {
-        const PAUSE: Duration = Duration::from_millis(5);
-        loop {
+    /// How it ended, if it has. Its number leaves the list before the system can give it to another program.
+    fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.status.is_none() {
             let mut processes = processes();
-            if let Some(status) = self.child.try_wait()? {
+            self.status = self.child.try_wait()?;
+            if self.status.is_some() {
                 processes.remove(&self.child.id());
-                return Ok(status);
             }
-            drop(processes);
-            thread::sleep(PAUSE);
         }
+        Ok(self.status)
     }
 
     /// Waits for its end, which must be a success.
@@ -495,7 +501,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         // One that has ended cannot be stopped, and its number may be that of another.
-        if let Ok(None) = self.child.try_wait() {
+        if let Ok(None) = self.ended() {
             let mut processes = processes();
             let _ = self.child.kill();
             let _ = self.child.wait();
@@ -642,6 +648,35 @@ mod tests {
         assert!(began.elapsed() < 2 * patience, "{:?}", began.elapsed());
         let mut folders = [silent[0].clone(), real.clone()].into_iter();
         assert_eq!(Ffmpeg::search(&mut folders, 5 * patience).unwrap().0, real.join("ffmpeg"));
+    }
+
+    /// The system gives their numbers to others, which must not be stopped in their place.
+    #[test]
+    #[cfg(unix)]
+    fn programs_that_have_ended_leave_the_list() {
+        let start = || {
+            let mut command = apart(Path::new("sh"));
+            command.args(["-c", "exit"]).stdin(Stdio::null()).stdout(Stdio::piped());
+            let mut running = Running::start(command, None).unwrap();
+            let mut output = running.child.stdout.take().unwrap();
+            assert_eq!(output.read_to_end(&mut Vec::new()).unwrap(), 0);
+            // Its output closes a moment before its end.
+            thread::sleep(Duration::from_millis(200));
+            running
+        };
+        let dropped = start();
+        let number = dropped.child.id();
+        assert!(processes().contains(&number));
+        drop(dropped);
+        assert!(!processes().contains(&number));
+        // The next program with its number stays on it.
+        let mut waited = start();
+        let number = waited.child.id();
+        waited.finish().unwrap();
+        assert!(processes().insert(number));
+        waited.finish().unwrap();
+        drop(waited);
+        assert!(processes().remove(&number));
     }
 
     #[test]
