@@ -289,7 +289,9 @@ impl Correlator {
         for (bin, (take, reference)) in cross.iter_mut().zip(&of_reference).enumerate() {
             let product = *take * reference.conj();
             let power = product.norm();
-            let counts = BAND_HERTZ.contains(&(bin as f64 * hertz)) && power > f32::MIN_POSITIVE;
+            // Of very faint or very loud sounds, the product is rounded to zero or infinity.
+            let is_exact = power > f32::MIN_POSITIVE && power.is_finite();
+            let counts = BAND_HERTZ.contains(&(bin as f64 * hertz)) && is_exact;
             *take = if counts { product / power } else { Default::default() };
         }
         let mut correlation = inverse.make_output_vec();
@@ -504,6 +506,19 @@ mod tests {
         assert_eq!(measured(&noise(60, 1), &noise(60, 2)), None);
         assert_eq!(measured(&noise(60, 1), &vec![0.0; 60 * RATE as usize]), None);
         assert_eq!(measured(&noise(60, 1), &[]), None);
+    }
+
+    /// The product of the spectra exceeds what floats hold.
+    #[test]
+    fn samples_far_above_full_scale_end_nothing() {
+        let sound = noise(90, 1);
+        let clock = Clock { shift: 4_000.0, drift: 5e-5 };
+        let mut take = take(&sound, clock, 2);
+        take[280_000..330_000].iter_mut().step_by(16_000).for_each(|x| *x = f32::MAX);
+        let found = found(&sound, &take).unwrap();
+        assert!((found.clock.shift - clock.shift).abs() < 0.5, "{found:?}");
+        assert!((found.clock.drift - clock.drift).abs() < 2e-6, "{found:?}");
+        assert_eq!(found.unmatched_from, None);
     }
 
     /// The correlation of a whole section has a peak, but only the window with the knock does.
