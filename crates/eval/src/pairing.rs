@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::read_text;
 use super::{EvaluationError, Failure};
+use alphamf::signal::counted;
 use alphamf_files::{EXTENSIONS, FolderContents, UnreadableFolder};
 
 /// Files that belong together.
@@ -234,8 +235,8 @@ impl Folder {
         if audio.is_empty() {
             let found = match (others.first(), unreadable.first()) {
                 (Some(path), _) => {
-                    let plural = if others.len() == 1 { "" } else { "s" };
-                    format!("found {} other file{plural}, such as {}", others.len(), path.display())
+                    let count = counted(others.len() as u64, "other file");
+                    format!("found {count}, such as {}", path.display())
                 }
                 (None, Some((path, error))) => format!("and {}: {error}", path.display()),
                 (None, None) => "the folder is empty".into(),

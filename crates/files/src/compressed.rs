@@ -268,7 +268,7 @@ impl CompressedDecoder {
         Ok(())
     }
 
-    /// The sample format for the codec, and whether the declared length is exact.
+    /// The sample format for the codec: of what it codes in `bits`, or of what it decodes to.
     fn settle_format(&mut self, bits: Option<u32>) {
         let (float, decoded_bits) = match self.decoder.last_decoded() {
             GenericAudioBufferRef::F32(_) | GenericAudioBufferRef::F64(_) => (true, 32),

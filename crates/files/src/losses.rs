@@ -1,5 +1,6 @@
 //! Counts of what is missing or damaged in a recording.
 
+use alphamf_signal::counted;
 use std::ops::AddAssign;
 
 /// Missing and damaged parts of a recording.
@@ -57,7 +58,7 @@ impl std::fmt::Display for Losses {
         let mut parts: Vec<String> = counts
             .iter()
             .filter(|(count, ..)| *count > 0)
-            .map(|(count, what, rest)| format!("{count} {what}{}{rest}", if *count == 1 { "" } else { "s" }))
+            .map(|(count, what, rest)| counted(*count, what) + rest)
             .collect();
         let facts = [
             (self.ends_early, "the file ends early"),

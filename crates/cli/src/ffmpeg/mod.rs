@@ -3,7 +3,7 @@
 mod kinds;
 mod report;
 
-use alphamf::signal::SampleFormat;
+use alphamf::signal::{SampleFormat, counted};
 use alphamf_files::output::OutputFile;
 use alphamf_files::{Container, Error, Losses, Metadata, OutputSpec, ReadError, Reader, WriteError, Writer};
 use kinds::DEMUXERS;
@@ -254,7 +254,7 @@ pub const PICTURES: &str = "cover picture";
 
 /// What is reported of so many parts of an input that an output lacks.
 pub fn left_out(count: usize, what: &str) -> String {
-    format!("{count} {what}{} left out", if count == 1 { "" } else { "s" })
+    format!("{} left out", counted(count as u64, what))
 }
 
 /// Why a video without sound is refused.

@@ -5,6 +5,7 @@ mod player;
 mod tables;
 
 use crate::plot::{self, Bar, PlotError, Point, escape};
+use alphamf::signal::counted;
 use std::fmt::Write;
 
 use super::{Abscissa, Evaluation, Metric, Scores, Study};
@@ -80,11 +81,10 @@ fn section(evaluation: &Evaluation) -> Result<String, PlotError> {
 
 fn lead(evaluation: &Evaluation) -> String {
     let provenance = &evaluation.provenance;
-    let files = evaluation.files.len();
     let seconds: f64 = evaluation.files.iter().map(|file| file.duration_seconds).sum();
     let mut lead = format!(
-        "<p class=muted>{files} file{} scored, {:.1} min of audio",
-        if files == 1 { "" } else { "s" },
+        "<p class=muted>{} scored, {:.1} min of audio",
+        counted(evaluation.files.len() as u64, "file"),
         seconds / 60.0
     );
     if !evaluation.failures.is_empty() {
