@@ -325,7 +325,7 @@ export class Denoiser {
   free(): void;
 }
 
-/** Causal denoiser for real-time audio. The first 50 ms are assumed to be noise. */
+/** Causal denoiser for real-time audio. The first 64 ms are assumed to be noise. */
 export class Live {
   private constructor();
   /** Denoises a block of any length; the output is {@link Live.latency} samples late. */

@@ -54,8 +54,9 @@ pub struct LiveMeters {
 /// Removes noise from real-time audio causally; made by [`Denoiser::live`](super::Denoiser::live).
 ///
 /// Output follows input by exactly [`latency`](Self::latency) samples. Blocks may have any size; the samples do not depend on
-/// it. All channels share one gain. The first 50 ms count as noise; then the noise estimate adapts. A constant offset and
-/// sharp clicks of up to 8 ms, at more than 2.5 per second, are removed too; hum is subtracted from 1.5 to 3 s after it begins.
+/// it. All channels share one gain. The first window, of 64 ms with the built-in dictionary, counts as noise; then the noise
+/// estimate adapts. A constant offset and sharp clicks of up to 8 ms, at more than 2.5 per second, are removed too; hum is
+/// subtracted from 1.5 to 3 s after it begins.
 /// After construction, no method allocates, blocks or panics.
 ///
 /// ```

@@ -28,7 +28,7 @@ class VoiceEvent(NamedTuple):
 class Live:
     """Causal low-latency denoiser for real-time audio; made by :meth:`Denoiser.live`.
 
-    The output is :attr:`latency` samples late and does not depend on the size of the blocks. The first 50 ms are assumed
+    The output is :attr:`latency` samples late and does not depend on the size of the blocks. The first 64 ms are assumed
     to be noise.
     """
 

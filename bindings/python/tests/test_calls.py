@@ -179,7 +179,7 @@ class TestLiveKit:
         assert paused.enabled
         assert np.abs(self.samples([whole._process(frame) for frame in silence])).max() > 0
         assert np.abs(self.samples([paused._process(frame) for frame in silence])).max() == 0
-        # It has not forgotten the noise: a fresh filter takes the first 50 ms for noise.
+        # It has not forgotten the noise: a fresh filter takes the first 64 ms for noise.
         voice = [paused._process(frame) for frame in frames[50:60]]
         fresh = NoiseFilter(denoiser)
         assert np.abs(self.samples(voice)).sum() > 2 * np.abs(self.samples(map(fresh._process, frames[50:60]))).sum()
