@@ -16,7 +16,7 @@ use alphamf::Cancelled;
 use alphamf::signal::{SampleFormat, counted};
 use alphamf_files::{Container, Metadata, OutputSpec, Writer};
 use anyhow::{Context, anyhow, ensure};
-use clock::{Clock, ClockMeter, Found, MAX_SHIFT_SECONDS};
+use clock::{Clock, ClockMeter, Found, MAX_DRIFT_PPM, MAX_SHIFT_SECONDS, Mismatch};
 use std::collections::VecDeque;
 use std::io;
 use std::ops::ControlFlow;
@@ -143,8 +143,13 @@ fn warn_of_losses(take: &Path, source: &Source, samples: u64) {
 fn sentence(clock: &Clock, rate: u32) -> String {
     let seconds = clock.shift / f64::from(rate);
     let when = if seconds < 0.0 { "later" } else { "earlier" };
-    let speed = if clock.drift < 0.0 { "slow" } else { "fast" };
-    format!("starts {:.4} s {when}, clock {:.1} ppm {speed}", seconds.abs(), 1e6 * clock.drift.abs())
+    let ppm = 1e6 * clock.drift;
+    let speed = match ppm {
+        ..-0.05 => format!("{:.1} ppm slow", -ppm),
+        0.05.. => format!("{ppm:.1} ppm fast"),
+        _ => "equally fast".to_owned(),
+    };
+    format!("starts {:.4} s {when}, clock {speed}", seconds.abs())
 }
 
 /// How takes become one file.
@@ -193,10 +198,19 @@ impl Plan {
         };
         ensure!(lengths[shortest] >= u64::from(rate), too_short());
         let found = meters.into_iter().zip(&takes[1..]).map(|(meter, path)| {
-            meter.finish().ok_or_else(|| {
+            meter.finish().map_err(|mismatch| {
                 let first = takes[0].display();
-                anyhow!("it has no sound in common with {first} within {MAX_SHIFT_SECONDS} s: expected takes of one scene")
-                    .context(Failure::Unusable(path.clone()))
+                let reason = match mismatch {
+                    Mismatch::NoCommonSound => {
+                        anyhow!("it has no sound in common with {first} within {MAX_SHIFT_SECONDS} s: expected takes of one scene")
+                    }
+                    Mismatch::Drift(ppm) => anyhow!(
+                        "its clock is {:.0} ppm {} than that of {first}: expected at most {MAX_DRIFT_PPM} ppm (is its sample rate right?)",
+                        ppm.abs(),
+                        if ppm > 0.0 { "faster" } else { "slower" }
+                    ),
+                };
+                reason.context(Failure::Unusable(path.clone()))
             })
         });
         let found = found.collect::<anyhow::Result<Vec<Found>>>()?;

@@ -10,10 +10,17 @@ use std::sync::Arc;
 
 /// Longest time between the starts of two takes, s.
 pub const MAX_SHIFT_SECONDS: f64 = 10.0;
-/// Largest deviation of a clock, parts per million: cheap recorders have 100.
-const MAX_DRIFT_PPM: f64 = 500.0;
+/// Largest deviation of a clock, parts per million: cheap recorders have 100, sound of film that runs at 23.976 frames per second in
+/// place of 24 has 1,000.
+pub const MAX_DRIFT_PPM: f64 = 2_000.0;
+/// Windows that prove a larger deviation, and the part of the spread of their shifts that it leaves at most.
+const PROVING_WINDOWS: usize = 8;
+const PROVING_SPREAD: f64 = 0.1;
 /// Length of the sections in which the shift is searched, s.
 const SEARCH_SECONDS: f64 = 30.0;
+/// Length and distance of the parts of a section in which it is searched again, s: over a whole one, fast drift blurs the peak.
+const PART_SECONDS: f64 = 1.0;
+const PART_STEP_SECONDS: f64 = 3.0;
 /// What of one take may wait for the other, s: more than a section and the longest shift twice.
 const MAX_WAITING_SECONDS: f64 = 60.0;
 /// Length and distance of the windows after that, s, and how far from the last shift a peak may lie. In longer ones, drift blurs
@@ -66,6 +73,15 @@ pub struct Found {
     pub clock: Clock,
     /// Position in the reference after which no window has a sound in common with it, samples, if long before its end.
     pub unmatched_from: Option<f64>,
+}
+
+/// Why two takes cannot be joined.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mismatch {
+    /// They have no sound in common.
+    NoCommonSound,
+    /// The clock of the take runs faster by so many parts per million, more than [`MAX_DRIFT_PPM`] of either sign.
+    Drift(f64),
 }
 
 /// Follows the shift of a take against the reference.
@@ -141,17 +157,17 @@ impl ClockMeter {
         while self.advance(false) {}
     }
 
-    /// What was found, after the end of both; `None` if they have no sound in common.
-    pub fn finish(mut self) -> Option<Found> {
+    /// What was found, after the end of both.
+    pub fn finish(mut self) -> Result<Found, Mismatch> {
         while self.advance(true) {}
         let matched = self.found.last().map(|[middle, _]| middle + 0.5 * WINDOW_SECONDS * self.rate);
         let unmatched_from =
             matched.filter(|matched| self.end as f64 - matched > MAX_UNMATCHED_SECONDS * self.rate);
         // Too short for windows.
         if self.found.is_empty() {
-            self.found.push([0.0, self.last?]);
+            self.found.push([0.0, self.last.ok_or(Mismatch::NoCommonSound)?]);
         }
-        Some(Found { clock: line(&self.found, self.rate), unmatched_from })
+        Ok(Found { clock: line(&self.found, self.rate)?, unmatched_from })
     }
 
     fn samples(&self, seconds: f64) -> usize {
@@ -181,12 +197,29 @@ impl ClockMeter {
         let correlator = Correlator::new(reference.len() + take.len(), self.rate);
         let found = correlator.peak(reference, take, -most(reference)..=most(take), SEARCHED_PEAK);
         let found = found.filter(|peak| peak.height >= CERTAIN_PEAK || self.is_confirmed(peak.shift, ends));
-        self.last = found.map(|peak| peak.shift);
+        self.last = found
+            .map(|peak| peak.shift)
+            .or_else(|| self.shifts_of_parts(reference, take).find(|&shift| self.is_confirmed(shift, ends)));
         if self.last.is_none() {
             self.next = end;
             self.forget();
         }
         true
+    }
+
+    /// The shifts of parts of a section of the reference.
+    fn shifts_of_parts(&self, reference: &[f32], take: &[f32]) -> impl Iterator<Item = f64> {
+        let (length, most) = (self.samples(PART_SECONDS), self.samples(MAX_SHIFT_SECONDS));
+        let correlator = Correlator::new(length + take.len(), self.rate);
+        let starts = (0..reference.len().saturating_sub(length)).step_by(self.samples(PART_STEP_SECONDS));
+        starts.filter_map(move |start| {
+            let part = &reference[start..start + length];
+            // Where in the take it may begin.
+            let first = start.saturating_sub(most) as isize;
+            let last = (start + most).min(take.len().checked_sub(length)?) as isize;
+            let peak = correlator.peak(part, take, first..=last, SEARCHED_PEAK)?;
+            Some(peak.shift - start as f64)
+        })
     }
 
     /// Whether the windows of a section that ends there in both have a shift near this one.
@@ -327,7 +360,7 @@ struct Peak {
 
 /// The line through shifts: by medians (Theil and Sen), which a window with another sound does not bend, then by least squares
 /// through those near it. The clock drifts if that explains more than half of the spread.
-fn line(found: &[[f64; 2]], rate: f64) -> Clock {
+fn line(found: &[[f64; 2]], rate: f64) -> Result<Clock, Mismatch> {
     let residual = |drift: f64, [time, shift]: [f64; 2]| shift - drift * time;
     let middle = |drift: f64| median(found.iter().map(|&point| residual(drift, point)));
     let spread =
@@ -335,11 +368,15 @@ fn line(found: &[[f64; 2]], rate: f64) -> Clock {
     let drift = median(slopes(found));
     let shift = middle(drift);
     let near = spread(drift, shift).max(1e-6 * rate);
-    // Few windows, or a drift that no clock has, tell nothing.
-    let likely = found.len() >= 3 && drift.abs() < 1e-6 * MAX_DRIFT_PPM;
     let constant = middle(0.0);
-    if !likely || near > 0.5 * spread(0.0, constant) {
-        return Clock { shift: constant, drift: 0.0 };
+    let spread_without = spread(0.0, constant);
+    let is_likely = drift.abs() < 1e-6 * MAX_DRIFT_PPM;
+    if !is_likely && found.len() >= PROVING_WINDOWS && near <= PROVING_SPREAD * spread_without {
+        return Err(Mismatch::Drift(1e6 * drift));
+    }
+    // Few windows, or a drift that no clock has, tell nothing.
+    if !is_likely || found.len() < 3 || near > 0.5 * spread_without {
+        return Ok(Clock { shift: constant, drift: 0.0 });
     }
     let inliers: Vec<[f64; 2]> = found
         .iter()
@@ -352,7 +389,7 @@ fn line(found: &[[f64; 2]], rate: f64) -> Clock {
     let sum =
         |of: fn(f64, f64) -> f64| inliers.iter().map(|[t, shift]| of(t - time, shift - level)).sum::<f64>();
     let drift = sum(|t, shift| t * shift) / sum(|t, _| t * t);
-    Clock { shift: level - drift * time, drift }
+    Ok(Clock { shift: level - drift * time, drift })
 }
 
 /// Slopes between all windows or, of many, between some that are spread evenly: all of them would take memory by the square of
@@ -402,11 +439,11 @@ mod tests {
         take
     }
 
-    fn measured(reference: &[f32], take: &[f32]) -> Option<Clock> {
+    fn measured(reference: &[f32], take: &[f32]) -> Result<Clock, Mismatch> {
         found(reference, take).map(|found| found.clock)
     }
 
-    fn found(reference: &[f32], take: &[f32]) -> Option<Found> {
+    fn found(reference: &[f32], take: &[f32]) -> Result<Found, Mismatch> {
         let mut meter = ClockMeter::new(RATE);
         let most = reference.len().max(take.len());
         let block = |samples: &[f32], at: usize| {
@@ -424,6 +461,34 @@ mod tests {
             let found = measured(&sound, &take(&sound, clock, 2)).unwrap();
             assert!((found.shift - shift).abs() < 0.5, "{clock:?}: {found:?}");
             assert!((found.drift - clock.drift).abs() < 2e-6, "{clock:?}: {found:?}");
+        }
+    }
+
+    /// As of a file with a wrong sample rate.
+    #[test]
+    fn clocks_far_apart_are_followed_or_refused() {
+        // Drift blurs long sounds: as of a voice, these are short.
+        let loudness = |n: usize| if n % 7_000 < 400 { 30.0 } else { 1.0 };
+        let sound: Vec<f32> = noise(90, 1).iter().enumerate().map(|(n, x)| loudness(n) * x).collect();
+        // A long sound, low-passed.
+        let mut level = 0.0;
+        let mut low_passed = |x: f32| {
+            level += 0.2 * (x - level);
+            10.0 * level
+        };
+        let long: Vec<f32> = noise(90, 1).into_iter().map(&mut low_passed).collect();
+        for sound in [&sound, &long] {
+            for ppm in [-999.0, 600.0, 1_001.0] {
+                let clock = Clock { shift: 9_876.4, drift: 1e-6 * ppm };
+                let found = measured(sound, &take(sound, clock, 2)).unwrap();
+                assert!((found.shift - clock.shift).abs() < 8.0, "{clock:?}: {found:?}");
+                assert!((found.drift - clock.drift).abs() < 2e-5, "{clock:?}: {found:?}");
+            }
+        }
+        for ppm in [-3_000.0, 3_000.0] {
+            let found = measured(&sound, &take(&sound, Clock { shift: 0.0, drift: 1e-6 * ppm }, 2));
+            let Err(Mismatch::Drift(found)) = found else { panic!("{ppm}: {found:?}") };
+            assert!((found / ppm - 1.0).abs() < 0.05, "{ppm}: {found}");
         }
     }
 
@@ -496,16 +561,16 @@ mod tests {
             |n: u32| 500.0 + 2.0 * drift * f64::from(n) + if n.is_multiple_of(3) { 0.01 } else { 0.0 };
         let found: Vec<[f64; 2]> = (0..43_200).map(|n| [2.0 * f64::from(RATE * n), shift(n)]).collect();
         assert!(slopes(&found).take(8_000_001).count() <= 8_000_000);
-        let clock = line(&found, f64::from(RATE));
+        let clock = line(&found, f64::from(RATE)).unwrap();
         assert!((clock.drift - 30e-6).abs() < 1e-9 && (clock.shift - 500.0).abs() < 0.02, "{clock:?}");
         assert_eq!(slopes(&found[..3_600]).count(), 3_600 * 3_599 / 2);
     }
 
     #[test]
     fn takes_of_other_sounds_have_no_clock() {
-        assert_eq!(measured(&noise(60, 1), &noise(60, 2)), None);
-        assert_eq!(measured(&noise(60, 1), &vec![0.0; 60 * RATE as usize]), None);
-        assert_eq!(measured(&noise(60, 1), &[]), None);
+        assert_eq!(measured(&noise(60, 1), &noise(60, 2)), Err(Mismatch::NoCommonSound));
+        assert_eq!(measured(&noise(60, 1), &vec![0.0; 60 * RATE as usize]), Err(Mismatch::NoCommonSound));
+        assert_eq!(measured(&noise(60, 1), &[]), Err(Mismatch::NoCommonSound));
     }
 
     /// The product of the spectra exceeds what floats hold.
@@ -531,7 +596,8 @@ mod tests {
             sound
         };
         for at in [70_000, 90_000, 110_000] {
-            assert_eq!(measured(&knocking(1, 80_000), &knocking(2, at)), None, "{at}");
+            let found = measured(&knocking(1, 80_000), &knocking(2, at));
+            assert_eq!(found, Err(Mismatch::NoCommonSound), "{at}");
         }
     }
 }
