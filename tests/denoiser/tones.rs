@@ -77,12 +77,18 @@ fn the_minimum_gain_of_hum_is_left_and_it_counts_as_noise() {
         let [before, after] = [statistics.noise_before_dbfs, statistics.noise_after_dbfs].map(Option::unwrap);
         assert!((before + 43.0).abs() < 0.5, "{channels:?}: {before} dBFS before");
         assert!((after - before - floor_db).abs() < 0.5, "{channels:?}: {after} dBFS after");
+        let hum = statistics.hum_dbfs.unwrap();
+        assert!((hum + 43.0).abs() < 0.5, "{channels:?}: hum of {hum} dBFS");
         let [before, after] = [statistics.snr_before_db, statistics.snr_after_db].map(Option::unwrap);
         assert!(
             before < 23.0 && (after - before + floor_db).abs() < 1.5,
             "{channels:?}: {before} to {after} dB"
         );
     }
+    let mut session = denoiser.session(RATE, 1, SessionSettings::default()).unwrap();
+    session.push(&[&voice]).unwrap();
+    session.finish().unwrap();
+    assert_eq!(session.statistics().hum_dbfs, None);
 }
 
 #[test]

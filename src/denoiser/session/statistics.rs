@@ -31,6 +31,8 @@ pub struct Statistics {
     pub noise_before_dbfs: Option<f64>,
     /// Level of the output in the same frames, dB; for an array, in the pauses of its second pass.
     pub noise_after_dbfs: Option<f64>,
+    /// Level of the hum that was removed, dB: mean square of its samples; `None` without any.
+    pub hum_dbfs: Option<f64>,
     /// RT60 per octave, 125 Hz to 8 kHz, s, from the first stream; `None` where too few decays were found.
     pub reverberation_seconds: [Option<f64>; 6],
     /// Clipped input samples, summed over channels: those in runs of at least four at the extreme of their channel, if there
@@ -85,6 +87,7 @@ impl Statistics {
             expected_sdr_db: expected_sdr(summaries).filter(|_| mix == 1.0),
             noise_before_dbfs: noise_before.and_then(finite_decibels),
             noise_after_dbfs: noise_after.and_then(finite_decibels),
+            hum_dbfs: mean_power(summaries, |summary| summary.hum_dbfs).and_then(finite_decibels),
             reverberation_seconds: summaries
                 .first()
                 .map_or([None; 6], |summary| summary.reverberation_seconds),

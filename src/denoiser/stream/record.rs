@@ -13,6 +13,7 @@ use crate::transform::{Spectrogram, Stft, bin_power};
 #[derive(Default)]
 pub(super) struct Record {
     energy: Energy,
+    hum: HumSquare,
     pauses: Pauses,
     pub chain: ChainResult,
     /// Standard deviation of the gain (bins x frames) of finished frames that was not taken yet, if recorded.
@@ -38,6 +39,8 @@ pub(in crate::denoiser) struct Summary {
     pub noise_before_dbfs: f64,
     /// Level of the output in the same frames, dBFS; for an array, in the pauses of its second pass.
     pub noise_after_dbfs: f64,
+    /// Level of the hum that was removed, dBFS.
+    pub hum_dbfs: f64,
     pub chain: ChainResult,
     /// RT60 per octave, 125 Hz to 8 kHz, s; `None` where too few decays were found.
     pub reverberation_seconds: [Option<f64>; 6],
@@ -60,6 +63,13 @@ struct Energy {
     error: f64,
     /// Of the hum that was removed before.
     hum: f64,
+}
+
+/// The mean square of the hum that was removed, over all frames.
+#[derive(Default)]
+struct HumSquare {
+    sum: f64,
+    frames: usize,
 }
 
 /// Mean squares of the samples in the pauses of speech, before and after, and of the hum that was removed.
@@ -192,7 +202,9 @@ impl Record {
             let square = hum.mean_square(stft.window(), frame * stft.hop() as u64);
             level.powers[2] = square;
             self.energy.hum += square / mean_square.factor(1);
+            self.hum.sum += square;
         }
+        self.hum.frames += done;
         // Frames that reach beyond the ends of the recording are no pauses.
         let edge = (stft.window() - 1) / stft.hop();
         let start = if at.first == 0 { edge.min(done) } else { 0 };
@@ -213,6 +225,7 @@ impl Record {
             expected_sdr_db: decibels(speech / (error + hum_left * hum)),
             noise_before_dbfs: decibels(before + hum_in_pauses),
             noise_after_dbfs: decibels(after + hum_left * hum_in_pauses),
+            hum_dbfs: decibels(self.hum.sum / self.hum.frames as f64),
             chain: self.chain,
             reverberation_seconds: memory.reverberation_seconds(),
             clicks: front_end.clicks,

@@ -11,6 +11,9 @@ use std::ops::Deref;
 /// noises alone are below this.
 const NO_SPEECH_DB: f64 = -30.0;
 
+/// Hum that is so much softer than all noise in the pauses of speech is not worth a word, dB.
+const SOFT_HUM_DB: f64 = 10.0;
+
 /// The statistics of a denoised recording.
 #[derive(Debug, Serialize)]
 pub struct Found {
@@ -93,6 +96,9 @@ impl Found {
     pub fn notes(&self) -> Vec<String> {
         let no_speech = self.statistics.snr_before_db.is_some_and(|snr| snr < NO_SPEECH_DB);
         let no_speech = no_speech.then_some("no speech found (if there is a voice, try --no-neural)");
+        let noise_dbfs = self.statistics.noise_before_dbfs.unwrap_or(f64::NEG_INFINITY);
+        let hum = self.statistics.hum_dbfs.filter(|&level| level > noise_dbfs - SOFT_HUM_DB);
+        let hum = hum.map(|level| format!("hum of {level:.0} dBFS removed"));
         let losses = self.losses.any().then(|| self.losses.to_string());
         [
             (self.statistics.clipped_input_samples, "clipped input sample", " (not restored)"),
@@ -104,6 +110,7 @@ impl Found {
         .into_iter()
         .filter(|(count, ..)| *count > 0)
         .map(|(count, thing, rest)| counted(count, thing) + rest)
+        .chain(hum)
         .chain(losses)
         .chain(no_speech.map(str::to_owned))
         .chain(self.statistics.microphone_faults.iter().map(|fault| match fault {
