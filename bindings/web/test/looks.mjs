@@ -41,10 +41,16 @@ export async function checkLooks(browser, address, noisy, folder) {
     await look("empty");
     const bytes = readFileSync(noisy);
     const long = "a recording with a rather long name, made on the way to the station, in rain and wind.wav";
-    await tab.setInputFiles("#file", [{ name: long, mimeType: "audio/wav", buffer: bytes }, { name: "second.wav", mimeType: "audio/wav", buffer: bytes }]);
+    await tab.setInputFiles("#file", [{ name: long, mimeType: "audio/wav", buffer: bytes }, { name: "second.wav", mimeType: "audio/wav", buffer: bytes },
+      { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("no audio") }]);
     await tab.waitForFunction(() => !document.getElementById("busy").hidden);
     await look("busy");
     await tab.waitForFunction(() => document.querySelectorAll('#file-list li[data-state="done"]').length === 2, undefined, { timeout: 120_000 });
+    // Long reasons leave room for the names.
+    await tab.waitForFunction(() => document.querySelector('#file-list li[data-state="failed"]'));
+    const names = await tab.evaluate(() => [...document.querySelectorAll("#file-list li")].map((row) =>
+      [row.querySelector(".open"), row.querySelector(".state")].map((part) => part.getBoundingClientRect().toJSON())));
+    for (const [name, state] of names) assert.ok(name.width > 100 && name.right <= state.left, JSON.stringify([name, state]));
     await tab.focus("#timeline");
     for (let n = 0; n < 3; n++) await tab.keyboard.press("ArrowRight");
     await tab.keyboard.press("l");
