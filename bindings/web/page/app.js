@@ -38,7 +38,10 @@ async function open(entry) {
     show(entry, await (entry.state === "done" ? queue.open(entry) : entry.load()));
   } catch (error) {
     queue.set(entry, { state: "failed", text: error.message });
-    if (entry === current) say(error.message);
+    if (entry === current) {
+      say(error.message);
+      at("editor").hidden = true; // it shows another recording
+    }
   }
   pump();
 }
@@ -102,16 +105,22 @@ function progress({ entry, recording: working }, fraction, began) {
   if (working === recording) timeline.update();
 }
 
-/** Computes everything again. */
+/** Computes everything again, with other settings. */
 function recompute() {
   if (!current) return;
   task?.abort.abort();
   task = undefined;
+  queue.restart();
+  again();
+}
+
+/** Computes the entry that is shown, and those that were cancelled; other results stay. */
+function again() {
   const place = player.frame;
   const playing = player.playing;
-  queue.restart();
-  if (["stopped", "failed"].includes(current.state)) queue.set(current, { state: "waiting", text: "Waiting" });
-  for (const entry of queue.entries) if (entry.state === "stopped") queue.set(entry, { state: "waiting", text: "Waiting" });
+  for (const entry of queue.entries) {
+    if (entry.state === "stopped" || (entry === current && entry.state === "failed")) queue.set(entry, { state: "waiting", text: "Waiting" });
+  }
   if (recording) {
     player.pause();
     const { selection } = timeline;
@@ -197,7 +206,15 @@ async function saving(button, work) {
     say(`Cannot save: ${error.message}`);
   }
   button.disabled = false;
+  refresh(); // another recording may be shown by now
 }
+
+/** Saves a part of the recording that is shown now, whatever is shown when it is written. */
+const savePart = (id, part, name) =>
+  at(id).addEventListener("click", () => saving(at(id), async () => {
+    const { name: source } = recording;
+    save(await recording.wav(part, settings.mix), resultName(source, name));
+  }));
 
 let taping; // what is being recorded
 
@@ -252,8 +269,15 @@ at("example").addEventListener("click", () => saving(at("example"), async () => 
   if (!response.ok) throw new Error(`example.wav: ${response.status}`);
   add([new File([await response.blob()], "example.wav", { type: "audio/wav" })]);
 }));
-at("stop").addEventListener("click", stop);
-at("again").addEventListener("click", recompute);
+// Each button hides itself: the focus goes to what takes its place.
+at("stop").addEventListener("click", () => {
+  stop();
+  at("again").focus();
+});
+at("again").addEventListener("click", () => {
+  again();
+  at("stop").focus();
+});
 at("play").addEventListener("click", () => player.toggle());
 at("loop").addEventListener("click", () => toggleLoop());
 for (const part of ["before", "after", "removed"]) at(`part-${part}`).addEventListener("change", () => choosePart(part));
@@ -262,8 +286,8 @@ at("zoom-out").addEventListener("click", () => timeline.zoom(2));
 at("zoom-all").addEventListener("click", () => timeline.zoom(Infinity));
 at("earlier").addEventListener("click", () => timeline.zoom(1, 0.5, -0.5));
 at("later").addEventListener("click", () => timeline.zoom(1, 0.5, 0.5));
-at("save-result").addEventListener("click", () => saving(at("save-result"), async () => save(await recording.wav("after", settings.mix), resultName(recording.name))));
-at("save-removed").addEventListener("click", () => saving(at("save-removed"), async () => save(await recording.wav("removed", settings.mix), resultName(recording.name, "removed"))));
+savePart("save-result", "after");
+savePart("save-removed", "removed", "removed");
 at("save-segments").addEventListener("click", () =>
   save(new Blob([segmentTable(recording.segments)], { type: "text/csv" }), resultName(recording.name, "speech", "csv")));
 at("zip").addEventListener("click", () => saving(at("zip"), async () => {
@@ -301,7 +325,7 @@ settings.addEventListener("kept", () => {
 });
 
 listenToKeys({
-  " ": () => player.toggle(),
+  " ": () => recording && player.toggle(),
   b: () => choosePart(player.part === "before" ? "after" : "before"),
   r: () => choosePart("removed"),
   l: toggleLoop,

@@ -194,9 +194,10 @@ export class Pictures {
     const context = wave.getContext("2d");
     const colours = this.#colours();
     context.clearRect(0, 0, width, height);
-    // Relative to the loudest sample in view, so that quiet recordings are visible, too.
-    const most = this.#peaks.reduce((most, x) => (Math.abs(x) > most ? Math.abs(x) : most), 0.01);
-    const toPixels = (x) => (height / 2) * (1 - (0.95 * x) / most);
+    const most = this.#peaks.reduce((most, x) => (Math.abs(x) > most ? Math.abs(x) : most), 0);
+    // Relative to the loudest sample in view, so that quiet recordings are visible, too; below -40 dBFS they stay small.
+    const scale = Math.max(0.01, most);
+    const toPixels = (x) => (height / 2) * (1 - (0.95 * x) / scale);
     for (const [first, colour] of [[0, colours.before], [2, colours.after]]) {
       context.fillStyle = colour;
       let [low, high] = [NaN, NaN];

@@ -36,14 +36,18 @@ export class Recording {
     this.ready += speech[0].length;
   }
 
-  /** The result, or the recording where `part` is "before", or the difference where it is "removed", as 16-bit WAV. */
+  /**
+   * The result, or the recording where `part` is "before", or the difference where it is "removed", as 16-bit WAV. A
+   * restart while it is written does not change it.
+   */
   wav(part, mix = 1) {
     const kept = 1 - mix;
+    const { speech } = this;
     const read = (start, end) =>
       this.channels.map((samples, channel) => {
         const before = samples.subarray(start, end);
         if (part === "before") return before;
-        const after = this.speech[channel].subarray(start, end);
+        const after = speech[channel].subarray(start, end);
         if (part === "removed") return before.map((x, n) => mix * (x - after[n]));
         return kept === 0 ? after : after.map((x, n) => x + kept * (before[n] - x));
       });

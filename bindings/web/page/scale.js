@@ -1,5 +1,8 @@
 // Scales of the pictures: frequency, time, level, colour.
 
+/** A level relative to full scale, 1, in words. */
+export const peakText = (peak) => (peak > 0 ? `peak ${(20 * Math.log10(peak)).toFixed(1).replace("-", "−")} dBFS` : "silent");
+
 /** A number of things, whose plural ends in s. */
 export const counted = (count, thing) => `${count} ${thing}${count === 1 ? "" : "s"}`;
 

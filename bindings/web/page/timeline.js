@@ -1,6 +1,6 @@
 // The time axis that waveform and spectrograms share: zoom, playhead, selection, keyboard.
 import { Pictures } from "./pictures.js";
-import { clock, frequencyTicks, heightOf, timeTicks } from "./scale.js";
+import { clock, frequencyTicks, heightOf, peakText, timeTicks } from "./scale.js";
 
 const MIN_SECONDS = 0.05; // in view
 const SEEK_SECONDS = { ArrowLeft: -1, ArrowRight: 1, PageUp: 10, PageDown: -10 };
@@ -24,7 +24,7 @@ export class Timeline extends EventTarget {
     this.#pictures = new Pictures(
       { wave: at("wave"), before: at("before"), after: at("after") },
       () => ({ before: colour("--wave-before"), after: colour("--wave-after") }),
-      (peak) => (at("peak").textContent = `peak ${(20 * Math.log10(peak)).toFixed(1).replace("-", "−")} dBFS`),
+      (peak) => (at("peak").textContent = peakText(peak)),
     );
     this.#listen();
     const frame = () => {

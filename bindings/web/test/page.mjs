@@ -198,12 +198,47 @@ export async function checkSeveral(tab, noisy) {
   assert.equal(name, "denoised.zip");
   for (const part of ["demo-noisy", "one", "two"]) assert.ok(archive.includes(`${part}-denoised.wav`), part);
   assert.ok(archive.length > bytes.length + 2 * short.length && archive.length < bytes.length + 2 * short.length + 1000);
+  // A file that cannot be read takes the place of the one that was shown: nothing of that is shown or played.
+  await tab.click("#file-list li:nth-child(3) .open");
+  await status(tab, "cannot decode notes.txt");
+  assert.ok(await tab.isHidden("#editor"));
+  await tab.evaluate(() => document.activeElement.blur());
+  await tab.keyboard.press("Space");
+  assert.equal(await tab.getAttribute("#play", "aria-label"), "Play");
+  // Trying it again leaves the other results alone.
+  await tab.click("#again");
+  await tab.waitForTimeout(300);
+  await status(tab, "cannot decode notes.txt");
+  assert.deepEqual((await states()).map(([, state]) => state), ["done", "done", "failed", "done"]);
   // A result that was put aside is opened again.
   await tab.click("#file-list li:first-child .open");
   await tab.waitForFunction(() => document.getElementById("length").textContent.startsWith("0:07.7"));
   assert.equal((await download(tab, "#save-result")).bytes.length, bytes.length);
+  // What is saved has its own name, though another file is opened before it is written.
+  await tab.evaluate(async () => {
+    const { Recording } = await import("./recording.js");
+    const { wav } = Recording.prototype;
+    Recording.prototype.wav = async function (...more) {
+      Recording.prototype.wav = wav;
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      return this.wav(...more);
+    };
+  });
+  const [saved] = await Promise.all([
+    tab.waitForEvent("download"),
+    tab.click("#save-result").then(() => tab.click("#file-list li:nth-child(2) .open")),
+  ]);
+  assert.equal(saved.suggestedFilename(), "demo-noisy-denoised.wav");
+  assert.equal(readFileSync(await saved.path()).length, bytes.length);
   for (let n = 0; n < 3; n++) await tab.click("#file-list li:nth-child(2) .remove");
   assert.ok(await tab.isHidden("#files"));
+  // The peak is that of the recording, however small.
+  for (const [peak, text] of [[0, "silent"], [16, "peak −66.2 dBFS"]]) {
+    await tab.setInputFiles("#file", [file("soft.wav", wavFile(Array.from({ length: 8000 }, (_, n) => (n % 2 ? peak : -peak)), 16000))]);
+    await tab.waitForFunction((text) => document.getElementById("peak").textContent === text, text);
+    await status(tab, "Done");
+    await tab.click("#file-list li:nth-child(2) .remove");
+  }
 }
 
 /** A recording from the microphone, which repeats the demo. */
@@ -249,9 +284,18 @@ export async function checkHour(tab, noisy) {
   });
   console.log(`an hour: ${await tab.textContent("#progress-text")}; the page stood still for ${longest.toFixed(0)} ms at most`);
   assert.ok(longest < 500);
-  await tab.click("#stop");
+  // Both buttons hide themselves; the keyboard goes on with what takes their place.
+  const pressed = async (id) => {
+    await tab.focus(id);
+    await tab.keyboard.press("Enter");
+    return tab.evaluate(() => document.activeElement.id);
+  };
+  assert.equal(await pressed("#stop"), "again");
   await status(tab, "Cancelled");
   assert.ok(await tab.isHidden("#busy"));
+  assert.equal(await pressed("#again"), "stop");
+  await tab.click("#stop");
+  await status(tab, "Cancelled");
   assert.ok(await tab.isVisible("#again"));
   rmSync(scratch, { recursive: true });
 }

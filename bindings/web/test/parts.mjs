@@ -8,7 +8,7 @@ import { crc32 } from "node:zlib";
 import { Cancelled, Engine } from "../page/engine.js";
 import { Fourier } from "../page/fourier.js";
 import { Recording } from "../page/recording.js";
-import { clock, counted, heightOf, hertzAt, shadeOf, timeTicks } from "../page/scale.js";
+import { clock, counted, heightOf, hertzAt, peakText, shadeOf, timeTicks } from "../page/scale.js";
 import { encodeWav, flacRate, readWav } from "../page/wav.js";
 import { zip } from "../page/zip.js";
 
@@ -110,6 +110,20 @@ test("a task that was cancelled before it starts leaves its recording as it is",
   const cancelled = new Engine().denoise(recording, {}, { signal: AbortSignal.abort(), onProgress() {} });
   await assert.rejects(cancelled, Cancelled);
   assert.equal(recording.ready, 5000);
+});
+
+test("a restart while a recording is written does not change what is written", async () => {
+  const before = new Float32Array(600_000).fill(0.5); // in several pieces
+  const recording = new Recording("a.wav", 16000, [before]);
+  recording.append([before.map((x) => x / 2)]);
+  const writing = recording.wav("after");
+  recording.restart();
+  const [found] = (await readWav(await writing)).channels;
+  assert.ok(found.length === before.length && found.every((x) => x === 0.25));
+});
+
+test("the peak of silence is none", () => {
+  assert.deepEqual([1, 0.5, 0.0005, 0].map(peakText), ["peak 0.0 dBFS", "peak −6.0 dBFS", "peak −66.0 dBFS", "silent"]);
 });
 
 test("scales", () => {
