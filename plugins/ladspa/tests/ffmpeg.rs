@@ -150,6 +150,26 @@ fn its_delay_is_compensated_on_demand() {
     }
 }
 
+/// The filters of the README for a film keep every sample of every channel; bypassed, as it was.
+#[test]
+fn one_channel_of_a_film_is_denoised_in_step_with_the_others() {
+    if !has_filter() {
+        return;
+    }
+    let readme = include_str!("../README.md").replace("\\\n", "");
+    let (_, filters) = readme.split_once("-filter_complex \"").unwrap();
+    let (filters, _) = filters.split_once('"').unwrap();
+    let path = plugin().display().to_string();
+    let filters = filters
+        .replace("./target/release/libalphamf_ladspa.so", &path)
+        .replace(":latency", ":controls=c3=1:latency");
+    let mut run = Run::new();
+    let input = recording(48_000, 6, Format::S16, 0.5);
+    run.add(&input, Format::S16, &format!("aformat=channel_layouts=5.1,{filters}"));
+    let made = &run.outputs()[0];
+    assert!(*made == input.samples, "{} samples of {}", made.len(), input.samples.len());
+}
+
 /// ffmpeg cleans up instances that it did not get.
 #[test]
 fn a_rate_out_of_range_is_an_error_of_ffmpeg_and_no_crash() {
