@@ -97,6 +97,11 @@ impl Kind {
         }
     }
 
+    /// Whether H.264 without the tag of MP4, as that of Matroska, has to be converted to the form with start codes.
+    pub(super) fn needs_start_codes(self) -> bool {
+        self.muxer == "avi"
+    }
+
     /// Whether it holds files, such as the fonts of subtitles.
     pub(super) fn has_attachments(self) -> bool {
         self.has_video && self.muxer == "matroska"

@@ -132,6 +132,15 @@ impl Ffmpeg {
         if kind.has_video() {
             command.args(["-map", "1:v?", "-c:v", "copy", "-map_chapters", "1"]);
         }
+        if kind.needs_start_codes() {
+            let videos = input
+                .streams
+                .iter()
+                .filter(|stream| matches!(stream.kind, StreamKind::Video | StreamKind::Picture));
+            for (number, _) in videos.enumerate().filter(|(_, stream)| stream.is_untagged_h264) {
+                command.args([&format!("-bsf:v:{number}"), "h264_mp4toannexb"]);
+            }
+        }
         command.args(["-map", "0:a"]);
         if kind.has_cover() {
             let covers = input.streams.iter().filter(|stream| stream.kind == StreamKind::Picture);

@@ -61,6 +61,8 @@ pub struct Stream {
     pub is_default: bool,
     /// The format that keeps its samples, if it is audio: their own, or 16-bit integers if its codec is lossy.
     pub format: Option<SampleFormat>,
+    /// Whether it is H.264 that has not the tag of MP4, by which AVI takes it as it is.
+    pub is_untagged_h264: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,8 +210,9 @@ impl Report {
             let kind = StreamKind::of(description);
             let is_default = description.contains("(default)");
             let format = sample_format(description).filter(|_| kind == StreamKind::Audio);
+            let is_untagged_h264 = codec == Some("h264") && !description.contains("(avc1");
             if input.streams.len() < MAX_STREAMS {
-                input.streams.push(Stream { kind, index, is_default, format });
+                input.streams.push(Stream { kind, index, is_default, format, is_untagged_h264 });
                 codecs.extend(codec.filter(|_| kind != StreamKind::Audio).map(str::to_owned));
             }
         }

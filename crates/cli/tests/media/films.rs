@@ -71,6 +71,35 @@ fn fonts_of_a_film_are_kept_or_reported() {
     assert!(said.contains("1 attached file left out"), "{said}");
 }
 
+/// Matroska and MP4 hold H.264 in the same form, but AVI takes only that of MP4 as it is.
+#[test]
+fn h264_is_copied_into_every_container_that_holds_it() {
+    let folder = TempDir::new().unwrap();
+    let inputs = ["in.mkv", "in.mp4", "in.ts"];
+    if !ffmpeg(
+        folder.path(),
+        &[&PICTURES[..], &SOUND, &["-c:v", "libx264", "-c:a", "aac", inputs[0]]].concat(),
+    ) {
+        return;
+    }
+    for input in &inputs[1..] {
+        assert!(ffmpeg(folder.path(), &["-i", inputs[0], "-c", "copy", input]));
+    }
+    for input in inputs {
+        for output in ["out.avi", "out.mkv", "out.mp4", "out.mov"] {
+            let (_, said) = statistics(&folder, &[input, output]);
+            let found = probed(folder.path(), output, "stream=codec_name,codec_type");
+            assert!(found.contains(&"h264,video".to_owned()), "{input}, {output}: {found:?}");
+            let decode = [
+                "-xerror", "-i", output, "-an", "-vsync", "0", "-pix_fmt", "gray", "-f", "rawvideo", "frames",
+            ];
+            assert!(ffmpeg(folder.path(), &decode), "{input}, {output}: {said}");
+            let bytes = fs::metadata(folder.path().join("frames")).unwrap().len();
+            assert_eq!(bytes, 20 * 64 * 48, "{input}, {output}");
+        }
+    }
+}
+
 #[test]
 fn a_film_without_sound_is_refused_with_the_reason() {
     let folder = TempDir::new().unwrap();
