@@ -72,7 +72,7 @@ archive() {
     cp "$built/denoise" "$packages/$name/bin/"
     ln -s denoise "$packages/$name/bin/alphamf"
     cp -R "$built/share" "$packages/$name/"
-    tar -C "$packages" --owner=0 --group=0 -czf "$packages/$name.tar.gz" "$name"
+    packaging/archive.sh "$packages/$name"
     rm -rf "${packages:?}/$name"
     printf '%s\n' "$packages/$name.tar.gz"
 }
