@@ -2,7 +2,7 @@
 //
 //     DENOISE=target/debug/denoise node test/screenshots.mjs FOLDER [CHROMIUM] [LIVE]
 //
-// The plot, the report, the terminal and the page of docs/listen; test/browser.mjs makes those of the page. LIVE is a file
+// The plot, the page of plots, the report, the terminal and the page of docs/listen; test/browser.mjs makes those of the page. LIVE is a file
 // with what `denoise live` wrote to a terminal, if there is one. Nothing overlaps, nothing is cut off, axes have units.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -92,6 +92,20 @@ async function shootReport(browser) {
   });
 }
 
+/** The page of the plots of a folder: names are found whatever their case. */
+async function shootPlots(browser) {
+  const recordings = join(scratch, "plotted");
+  mkdirSync(recordings);
+  for (const name of ["walk & talk.wav", "lecture.wav"]) copyFileSync(audio("demo-noisy.wav"), join(recordings, name));
+  denoise(recordings, "-o", join(scratch, "voices"), "--quality", "fast", "--plot", join(scratch, "plots"));
+  await shoot(browser, "plots", pathToFileURL(join(scratch, "plots", "index.html")).href, async (tab) => {
+    await tab.fill("#filter", "WALK &");
+    assert.equal(await tab.textContent("#count"), "1 of 2");
+    assert.deepEqual(await tab.locator("li:visible b").allTextContents(), ["walk & talk"]);
+    await tab.fill("#filter", "");
+  });
+}
+
 /** The page of docs/listen: its players switch while they play. */
 async function shootListen(browser) {
   const address = pathToFileURL(join(root, "docs/listen/index.html")).href;
@@ -164,6 +178,7 @@ const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "
 try {
   await shootPlot(browser);
   await shootReport(browser);
+  await shootPlots(browser);
   await shootListen(browser);
   await shootTerminals(browser);
 } finally {

@@ -105,7 +105,7 @@ fn index(folder: &Path, figures: &[PathBuf]) -> String {
     let mut page = format!(
         "<!doctype html><html lang=en><head><meta charset=utf-8>{MARK}\
          <meta name=viewport content=\"width=device-width,initial-scale=1\"><title>Denoised recordings</title>\
-         <style>{STYLE}</style></head><body><h1>Denoised recordings</h1>\
+         <style>{STYLE}</style></head><body><main><h1>Denoised recordings</h1>\
          <p><label>Show names with <input type=search id=filter></label> <span id=count>{0} of {0}</span></p><ul>\n",
         figures.len()
     );
@@ -120,7 +120,7 @@ fn index(folder: &Path, figures: &[PathBuf]) -> String {
             link = link(figure),
         );
     }
-    page + &format!("</ul><script>{SCRIPT}</script></body></html>\n")
+    page + &format!("</ul></main><script>{SCRIPT}</script></body></html>\n")
 }
 
 /// A relative address of a file.
