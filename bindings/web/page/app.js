@@ -51,7 +51,9 @@ function show(entry, loaded) {
   recording = loaded;
   at("editor").hidden = false;
   at("name").textContent = entry.name;
-  at("length").textContent = `${clock(loaded.seconds, 0.1)}, ${loaded.sampleRate} Hz, ${["", "mono", "stereo"][loaded.channels.length] ?? `${loaded.channels.length} channels`}`;
+  const channels = ["", "mono", "stereo"][loaded.channels.length] ?? `${loaded.channels.length} channels`;
+  const missing = loaded.missingSeconds ? `; cut off: ${clock(loaded.missingSeconds, 0.1)} missing at the end` : "";
+  at("length").textContent = `${clock(loaded.seconds, 0.1)}, ${loaded.sampleRate} Hz, ${channels}${missing}`;
   player.load(loaded);
   timeline.show(loaded);
   say("");

@@ -2,9 +2,10 @@
 import { encodeWav, flacRate, readWav } from "./wav.js";
 
 export class Recording {
-  /** @param {Float32Array[]} channels samples before denoising */
-  constructor(name, sampleRate, channels) {
+  /** @param {Float32Array[]} channels samples before denoising, of which `missing` are not there, at the end */
+  constructor(name, sampleRate, channels, missing = 0) {
     this.name = name;
+    this.missingSeconds = missing / sampleRate;
     this.sampleRate = sampleRate;
     this.channels = channels;
     this.frames = channels[0].length;
@@ -80,7 +81,7 @@ export async function decode(file) {
     throw new Error(`cannot decode ${file.name}: expected audio that this browser plays (${error.message})`);
   }
   if (found.channels[0].length === 0) throw new Error(`${file.name} contains no samples`);
-  return new Recording(file.name, found.sampleRate, found.channels);
+  return new Recording(file.name, found.sampleRate, found.channels, found.missing);
 }
 
 /** The name of a result: voice.mp3 becomes voice-denoised.wav. */

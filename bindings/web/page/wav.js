@@ -46,19 +46,24 @@ async function parse(blob) {
     if (name === DATA) {
       if (!format?.read || format.channels === 0) return undefined;
       // Pipes leave the size open.
-      const bytes = Math.min(size === 0 ? Infinity : size, blob.size - at - 8);
-      return { ...format, start: at + 8, frames: Math.floor(bytes / (format.channels * format.bytes)) };
+      const isOpen = size === 0 || size === 0xffffffff;
+      const [there, frame] = [blob.size - at - 8, format.channels * format.bytes];
+      const frames = Math.floor(Math.min(isOpen ? Infinity : size, there) / frame);
+      return { ...format, start: at + 8, frames, missing: isOpen ? 0 : Math.floor(size / frame) - frames };
     }
     at += 8 + size + (size % 2);
   }
   return undefined;
 }
 
-/** Sample rate and samples of a WAV file, one Float32Array per channel; undefined for other files and formats. */
+/**
+ * Sample rate and samples of a WAV file, one Float32Array per channel, and how many samples are missing at its end; undefined
+ * for other files and formats.
+ */
 export async function readWav(blob) {
   const found = await parse(blob);
   if (!found) return undefined;
-  const { read, bytes, channels: count, sampleRate, start, frames } = found;
+  const { read, bytes, channels: count, sampleRate, start, frames, missing } = found;
   const channels = Array.from({ length: count }, () => new Float32Array(frames));
   for (let first = 0; first < frames; first += FRAMES) {
     const last = Math.min(frames, first + FRAMES);
@@ -68,7 +73,7 @@ export async function readWav(blob) {
     }
     await pause();
   }
-  return { sampleRate, channels };
+  return { sampleRate, channels, missing };
 }
 
 /** Encodes 16-bit WAV. `read(start, end)` returns one Float32Array per channel; a Blob can be stored outside of memory. */

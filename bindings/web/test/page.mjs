@@ -232,6 +232,11 @@ export async function checkSeveral(tab, noisy) {
   assert.equal(readFileSync(await saved.path()).length, bytes.length);
   for (let n = 0; n < 3; n++) await tab.click("#file-list li:nth-child(2) .remove");
   assert.ok(await tab.isHidden("#files"));
+  // A file that is cut off.
+  await tab.setInputFiles("#file", [file("cut.wav", short.subarray(0, 44 + 16000))]);
+  await status(tab, "Done");
+  assert.equal(await tab.textContent("#length"), "0:00.5, 16000 Hz, mono; cut off: 0:01.0 missing at the end");
+  await tab.click("#file-list li:nth-child(2) .remove");
   // The peak is that of the recording, however small.
   for (const [peak, text] of [[0, "silent"], [16, "peak −66.2 dBFS"]]) {
     await tab.setInputFiles("#file", [file("soft.wav", wavFile(Array.from({ length: 8000 }, (_, n) => (n % 2 ? peak : -peak)), 16000))]);

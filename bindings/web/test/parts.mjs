@@ -77,6 +77,9 @@ test("WAV files of other formats are read, whatever stands before the samples", 
   assert.deepEqual(await read(3, 64, Buffer.from(Float64Array.of(0.25, -2).buffer)), [0.25, -2]);
   assert.deepEqual(await read(0xfffe, 24, Buffer.from([0, 0, 0xc0])), [-0.5]);
   assert.equal((await readWav(file(1, 16, Buffer.alloc(2)))).sampleRate, 22050);
+  // A file that is cut off is read up to there, and what is missing is counted; pipes leave the size open.
+  const missing = async (size) => (await readWav(file(1, 16, Buffer.alloc(4), size))).missing;
+  assert.deepEqual([await missing(4), await missing(10), await missing(0), await missing(0xffffffff)], [0, 3, 0, 0]);
   // What is none of these is left to the browser.
   for (const other of [file(2, 4, Buffer.alloc(8)), new Blob([word("RIFF\0\0\0\0WAVEjunk")]), new Blob([])]) assert.equal(await readWav(other), undefined);
 });
