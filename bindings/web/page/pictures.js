@@ -147,11 +147,16 @@ export class Pictures {
     return powers;
   }
 
+  /** Number of columns that are denoised. */
+  get #denoised() {
+    const { start, end } = this.#view;
+    return ((this.#recording.ready - start) / (end - start)) * this.#drawn.length;
+  }
+
   /** Fills a column, and those of the next `stride` that are not drawn yet. */
   #colour(column, stride, powers) {
     const { width, height } = this.#canvases.before;
-    const { start, end } = this.#view;
-    const denoised = ((this.#recording.ready - start) / (end - start)) * width;
+    const denoised = this.#denoised;
     for (const [picture, bins] of powers.entries()) {
       const { data } = this.#images[picture];
       const last = Math.min(width, column + stride, picture === 1 ? denoised : width);
@@ -198,13 +203,12 @@ export class Pictures {
     // Relative to the loudest sample in view, so that quiet recordings are visible, too; below -40 dBFS they stay small.
     const scale = Math.max(0.01, most);
     const toPixels = (x) => (height / 2) * (1 - (0.95 * x) / scale);
-    for (const [first, colour] of [[0, colours.before], [2, colours.after]]) {
+    for (const [first, colour, end] of [[0, colours.before, width], [2, colours.after, Math.min(width, this.#denoised)]]) {
       context.fillStyle = colour;
       let [low, high] = [NaN, NaN];
-      for (let column = 0; column < width; column++) {
-        if (!Number.isNaN(this.#peaks[4 * column + first])) [low, high] = this.#peaks.subarray(4 * column + first, 4 * column + first + 2);
-        // Columns that are not measured yet continue their neighbour; those that are not denoised stay empty.
-        else if (this.#drawn[column] !== NOTHING) continue;
+      for (let column = 0; column < end; column++) {
+        // Columns that are not measured yet continue their neighbour.
+        if (this.#drawn[column] !== NOTHING) [low, high] = this.#peaks.subarray(4 * column + first, 4 * column + first + 2);
         if (Number.isNaN(low)) continue;
         const top = toPixels(high);
         context.fillRect(column, top, 1, Math.max(1, toPixels(low) - top));

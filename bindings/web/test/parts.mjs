@@ -7,6 +7,7 @@ import test from "node:test";
 import { crc32 } from "node:zlib";
 import { Cancelled, Engine } from "../page/engine.js";
 import { Fourier } from "../page/fourier.js";
+import { Pictures } from "../page/pictures.js";
 import { Recording } from "../page/recording.js";
 import { clock, counted, heightOf, hertzAt, peakText, shadeOf, timeTicks } from "../page/scale.js";
 import { encodeWav, flacRate, readWav } from "../page/wav.js";
@@ -127,6 +128,26 @@ test("a restart while a recording is written does not change what is written", a
 
 test("the peak of silence is none", () => {
   assert.deepEqual([1, 0.5, 0.0005, 0].map(peakText), ["peak 0.0 dBFS", "peak −6.0 dBFS", "peak −66.0 dBFS", "silent"]);
+});
+
+test("while pictures are drawn, the waveform of the result ends where that does", async (t) => {
+  let time = 0;
+  t.mock.method(performance, "now", () => (time += 100)); // shown after every column
+  const drawn = new Set();
+  const context = {
+    createImageData: (width, height) => ({ width, height, data: new Uint8ClampedArray(4 * width * height) }),
+    putImageData() {},
+    clearRect() {},
+    fillRect(column) {
+      if (this.fillStyle === "after") drawn.add(column);
+    },
+  };
+  const canvas = () => ({ width: 64, height: 16, getContext: () => context });
+  const pictures = new Pictures({ wave: canvas(), before: canvas(), after: canvas() }, () => ({ before: "before", after: "after" }), () => {});
+  const recording = new Recording("a.wav", 16000, [new Float32Array(6400).fill(0.5)]);
+  recording.append([new Float32Array(3200).fill(0.25)]);
+  await pictures.show(recording, { start: 0, end: 6400 }, 0);
+  assert.deepEqual([...drawn].sort((a, b) => a - b), Array.from({ length: 32 }, (_, n) => n));
 });
 
 test("scales", () => {
