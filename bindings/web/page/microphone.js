@@ -2,7 +2,7 @@
 
 /** The microphone's signal without the browser's own processing. */
 export async function microphone() {
-  if (!navigator.mediaDevices) throw new Error("browsers allow the microphone only over https");
+  if (!navigator.mediaDevices) throw new Error("browsers allow the microphone only over https, or at http://localhost");
   const asIs = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
   return navigator.mediaDevices.getUserMedia({ audio: asIs });
 }

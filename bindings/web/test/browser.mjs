@@ -7,7 +7,7 @@ import { chromium } from "playwright-core";
 import { checkLiveNode, checkLivePage } from "./live.mjs";
 import { checkLooks } from "./looks.mjs";
 import { checkLive, checkLoading, checkPackage, checkPlainModule } from "./package.mjs";
-import { checkHour, checkKeyboard, checkPictures, checkPlayer, checkRecording, checkResult, checkSettings, checkSeveral } from "./page.mjs";
+import { checkFolder, checkHour, checkKeyboard, checkPictures, checkPlayer, checkRecording, checkResult, checkSettings, checkSeveral } from "./page.mjs";
 import { serve, status } from "./tools.mjs";
 
 // Bytes that the page loads, each file once, as they are served: the module is compressed, all else is not.
@@ -35,7 +35,9 @@ try {
   const errors = [];
   tab.on("console", (message) => message.type() === "error" && errors.push(message.text()));
   tab.on("pageerror", (error) => errors.push(error.message));
+  await checkFolder(browser, root);
   await tab.goto(address);
+  assert.equal(await tab.textContent("#status"), "");
   await checkKeyboard(tab);
   const result = await checkResult(tab, noisy, process.env.DENOISE);
   await checkPlayer(tab, result);

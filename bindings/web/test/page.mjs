@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { download, likeness, playedLevel, samplesOf, status, tapOutput, wavFile } from "./tools.mjs";
 
 /** The keyboard reaches everything, in the order of the page; everything has a name. */
@@ -17,6 +18,14 @@ export async function checkKeyboard(tab) {
   // What is hidden is not drawn, whatever its style says.
   const drawn = await tab.evaluate(() => [...document.querySelectorAll("[hidden]")].filter((part) => part.getClientRects().length).map((part) => part.id));
   assert.deepEqual(drawn, []);
+}
+
+/** Opened from its folder, the page says what to do. */
+export async function checkFolder(browser, root) {
+  const tab = await browser.newPage();
+  await tab.goto(pathToFileURL(join(root, "index.html")).href);
+  assert.match(await tab.textContent("#status"), /python3 -m http.server/);
+  await tab.close();
 }
 
 /** Drops a file and compares the result with the program's. Returns the denoised samples. */
