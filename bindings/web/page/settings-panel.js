@@ -5,6 +5,7 @@ const chosen = (name) => document.querySelector(`input[name="${name}"]:checked`)
 const decibels = (value) => `${String(Math.round(value)).replace("-", "−")} dB`;
 
 const PRESETS = ["gentle", "normal", "strong"];
+const MIX = { listening: 100, transcription: 80 }; // %, that each use stands for
 
 /** Dispatches `options` when the result has to be computed again, and `kept` when what was computed is mixed anew. */
 export class SettingsPanel extends EventTarget {
@@ -25,8 +26,10 @@ export class SettingsPanel extends EventTarget {
     });
     at("mix").addEventListener("input", () => this.#changed("kept"));
     at("dereverb").addEventListener("input", () => this.#read());
+    at("purpose").addEventListener("change", () => (at("mix").value = MIX[at("purpose").value]));
     for (const id of ["floor", "dereverb", "quality", "purpose", "channels", "no-neural"]) at(id).addEventListener("change", () => this.#changed("options"));
-    at("reset").addEventListener("click", () => {
+    // Its name is not "reset": in a form, that would hide the function.
+    at("defaults").addEventListener("click", () => {
       at("settings").reset();
       if (this.#floors) at("floor").value = this.#floors.normal;
       this.#changed("options");
@@ -47,11 +50,12 @@ export class SettingsPanel extends EventTarget {
     return PRESETS.map((strength) => ({ strength }));
   }
 
-  /** The options, by the names of the program. `mix` is applied to the result, not here. */
+  /** The options, by the names of the program. The mix of the panel is applied to the result, which is computed without. */
   get options() {
     const strength = chosen("strength");
     return {
       ...(strength === "custom" ? { floor_db: Number(at("floor").value) } : { strength }),
+      mix: 1,
       dereverb: Number(at("dereverb").value) / 100,
       quality: at("quality").value,
       purpose: at("purpose").value,

@@ -191,6 +191,25 @@ export async function checkSettings(tab, { before, speech }, whole) {
   await tab.waitForTimeout(200);
   await status(tab, "Done");
   assert.deepEqual(await found(), gentle);
+
+  // A use brings its mix along, which is shown and can be changed.
+  await tab.selectOption("#purpose", "transcription");
+  await status(tab, "Done");
+  assert.equal(await tab.textContent("#mix-text"), "80 %");
+  const mixed = await found();
+  await tab.fill("#mix", "100");
+  const full = await found();
+  assert.ok(likeness(full, mixed) < 25);
+  assert.ok(mixed.every((x, n) => Math.abs(x - (0.8 * full[n] + 0.2 * before[n])) <= 2));
+
+  // All settings are reset, what they show, and the result.
+  await tab.fill("#dereverb", "50");
+  await tab.click("#defaults");
+  await status(tab, "Done");
+  assert.ok((await tab.isChecked("#normal")) && (await tab.inputValue("#quality")) === "normal");
+  const texts = ["#floor-text", "#mix-text", "#dereverb-text"].map((id) => tab.textContent(id));
+  assert.deepEqual(await Promise.all(texts), ["−45 dB", "100 %", "0 %"]);
+  assert.deepEqual(await found(), speech);
 }
 
 /** Several files, one of which is no audio, into one archive. */

@@ -187,6 +187,14 @@ test("labels of the page are taken from the library", () => {
   for (const [, name, title] of parts) assert.equal(title, expected.get(name).split(/\. (?=[A-Z])/)[0].replace(/\.$/, "") + ".", name);
 });
 
+test("the uses of the page stand for the mix of the library", () => {
+  const library = readFileSync(join(folder, "../../src/options.rs"), "utf8");
+  const [, body] = library.match(/fn mix\(self\) -> f32 \{(.*?)\n    \}/s);
+  const expected = [...body.matchAll(/Self::(\w+) => ([\d.]+)/g)].map(([, use, mix]) => `${use.toLowerCase()}: ${100 * mix}`);
+  const panel = readFileSync(join(folder, "page/settings-panel.js"), "utf8");
+  assert.deepEqual(panel.match(/const MIX = \{ (.*?) \}/)[1].split(", "), expected);
+});
+
 test("the interface has the types that the README uses", () => {
   const readme = readFileSync(join(folder, "README.md"), "utf8");
   const blocks = [...readme.matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code);
