@@ -301,6 +301,8 @@ at("zip").addEventListener("click", () => saving(at("zip"), async () => {
 function toggleLoop() {
   if (!recording) return;
   timeline.select(timeline.selection ? undefined : timeline.visible);
+  // What was scheduled ahead would go beyond the loop, or back into it.
+  if (player.playing) player.seek(player.frame);
 }
 
 player.addEventListener("change", () => {

@@ -131,6 +131,20 @@ export async function checkPlayer(tab, { before, speech }) {
   await tab.keyboard.press("ArrowLeft");
   await tab.click("#play");
   await tab.waitForFunction(() => document.getElementById("play").getAttribute("aria-label") === "Play", undefined, { timeout: 10_000 });
+
+  // A loop that is set while it plays holds at once, though more was scheduled.
+  await tab.focus("#timeline");
+  await tab.keyboard.press("Home");
+  for (let n = 0; n < 3; n++) await tab.keyboard.press("+");
+  await tab.keyboard.press("Space");
+  await tab.waitForTimeout(300);
+  await tab.keyboard.press("l");
+  for (let n = 0; n < 12; n++) {
+    await tab.waitForTimeout(150);
+    const now = await time();
+    assert.ok(now <= 1, `${now} s is outside of the loop`);
+  }
+  for (const key of ["l", "Space", "0"]) await tab.keyboard.press(key);
 }
 
 /** Pictures are drawn, differ, and follow the zoom. */
