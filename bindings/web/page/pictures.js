@@ -104,11 +104,9 @@ export class Pictures {
     const { channels, speech } = this.#recording;
     const kept = this.#kept;
     const peaks = [0, 0, 0, 0];
-    // Long columns: every sample counts up to 4096 of them, then evenly spaced ones.
-    const step = Math.max(1, Math.floor((last - first) / 4096));
     for (const [channel, before] of channels.entries()) {
       const after = state === BOTH ? speech[channel] : undefined;
-      for (let n = first; n < last; n += step) {
+      for (let n = first; n < last; n++) {
         const x = before[n] ?? 0;
         if (x < peaks[0]) peaks[0] = x;
         if (x > peaks[1]) peaks[1] = x;

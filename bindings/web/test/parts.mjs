@@ -130,20 +130,34 @@ test("the peak of silence is none", () => {
   assert.deepEqual([1, 0.5, 0.0005, 0].map(peakText), ["peak 0.0 dBFS", "peak −6.0 dBFS", "peak −66.0 dBFS", "silent"]);
 });
 
-test("while pictures are drawn, the waveform of the result ends where that does", async (t) => {
-  let time = 0;
-  t.mock.method(performance, "now", () => (time += 100)); // shown after every column
-  const drawn = new Set();
+/** Pictures of 64 columns. `onColumn` receives those of the waveform, and whether they are of the result. */
+function picturesOf(onColumn, onPeak) {
   const context = {
     createImageData: (width, height) => ({ width, height, data: new Uint8ClampedArray(4 * width * height) }),
     putImageData() {},
     clearRect() {},
     fillRect(column) {
-      if (this.fillStyle === "after") drawn.add(column);
+      onColumn(column, this.fillStyle === "after");
     },
   };
   const canvas = () => ({ width: 64, height: 16, getContext: () => context });
-  const pictures = new Pictures({ wave: canvas(), before: canvas(), after: canvas() }, () => ({ before: "before", after: "after" }), () => {});
+  return new Pictures({ wave: canvas(), before: canvas(), after: canvas() }, () => ({ before: "before", after: "after" }), onPeak);
+}
+
+test("the peak of a long recording is that of its loudest sample", async () => {
+  const samples = new Float32Array(64 * 20_001).fill(0.1);
+  samples[777_777] = -0.9;
+  let peak;
+  const recording = new Recording("a.wav", 16000, [samples]);
+  await picturesOf(() => {}, (found) => (peak = found)).show(recording, { start: 0, end: samples.length }, 0);
+  assert.equal(peak, Math.fround(0.9));
+});
+
+test("while pictures are drawn, the waveform of the result ends where that does", async (t) => {
+  let time = 0;
+  t.mock.method(performance, "now", () => (time += 100)); // shown after every column
+  const drawn = new Set();
+  const pictures = picturesOf((column, isResult) => isResult && drawn.add(column), () => {});
   const recording = new Recording("a.wav", 16000, [new Float32Array(6400).fill(0.5)]);
   recording.append([new Float32Array(3200).fill(0.25)]);
   await pictures.show(recording, { start: 0, end: 6400 }, 0);
