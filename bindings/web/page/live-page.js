@@ -6,6 +6,8 @@ const at = (id) => document.getElementById(id);
 const decibels = (level) => `${level.toFixed(0).replace("-", "−")} dBFS`;
 const say = (text) => (at("live-status").textContent = text);
 
+const sayOn = () => say(`On, at ${running.context.sampleRate} Hz.`);
+
 let running; // { context, stream, node }
 
 async function start() {
@@ -43,7 +45,7 @@ async function toggle() {
     } else {
       say("Starting …");
       await start();
-      say(`On, at ${running.context.sampleRate} Hz.`);
+      sayOn();
     }
   } catch (error) {
     await stop();
@@ -67,6 +69,14 @@ function control() {
   running?.node?.set(controls());
 }
 
+function learn() {
+  const node = running?.node;
+  if (!node) return;
+  node.learnNoise(1);
+  say("Learning the noise for 1 s: do not speak.");
+  setTimeout(() => running?.node === node && sayOn(), 1000);
+}
+
 function meter({ speech_dbfs, noise_dbfs, speech_probability, load }) {
   const show = (id, value, text) => {
     at(id).value = value;
@@ -83,5 +93,5 @@ export function startLive() {
   at("listen").addEventListener("click", toggle);
   at("denoising").addEventListener("change", control);
   at("live-floor").addEventListener("input", control);
-  at("learn").addEventListener("click", () => running?.node?.learnNoise(1));
+  at("learn").addEventListener("click", learn);
 }

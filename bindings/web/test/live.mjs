@@ -25,6 +25,8 @@ export async function checkLivePage(tab) {
   console.log(`live: ${await tab.textContent("#live-status")} Level ${on.toFixed(4)}, load ${load.toFixed(0)} %, delay ${await tab.textContent("#delay")}`);
   assert.ok(on > 1e-3 && load < 50);
   await tab.click("#learn");
+  assert.match(await tab.textContent("#live-status"), /^Learning the noise/);
+  await status(tab, "On, at ", "live-status");
   await tab.focus("#denoising");
   await tab.keyboard.press("Space");
   const off = await playedLevel(tab);
