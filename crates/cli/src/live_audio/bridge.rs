@@ -21,11 +21,13 @@ const HURRY: f64 = 0.2;
 const MAX_HURRY: f64 = 0.005;
 /// Averaging time of the delay, in seconds: longer than the blocks of devices.
 const AVERAGE_SECONDS: f64 = 1.0;
+/// A longer block than the others counts for this time to twice as long, in seconds: devices that were held up have one.
+const MEMORY_SECONDS: f64 = 10.0;
 
 /// Counters of a bridge.
 #[derive(Default)]
 pub struct Known {
-    /// Frames in the longest block of the input so far.
+    /// Frames in the longest block of the input that the output has not taken note of.
     input_block: AtomicU32,
     /// Average number of buffered frames.
     waiting: AtomicU32,
@@ -77,12 +79,40 @@ pub struct Exit {
     nominal: f64,
     /// Sample rate of the input, Hz.
     rate: f64,
-    /// Frames in the longest output block so far, in input frames.
-    output_block: f64,
+    /// The longest blocks of both devices, in input frames.
+    input_block: Longest,
+    output_block: Longest,
+    /// The longest delay that was wanted so far, in frames.
+    most_wanted: f64,
+    /// Frames until what is longest is forgotten.
+    memory: f64,
     /// Average number of buffered frames, while audio flows.
     average: Option<f64>,
     /// Whether audio has flowed: before that, nothing is missing.
     started: bool,
+}
+
+/// The longest of the blocks that came lately, in frames.
+#[derive(Default)]
+struct Longest {
+    now: f64,
+    /// That of the time before.
+    before: f64,
+}
+
+impl Longest {
+    fn add(&mut self, block: f64) {
+        self.now = self.now.max(block);
+    }
+
+    fn get(&self) -> f64 {
+        self.now.max(self.before)
+    }
+
+    /// Forgets the time before.
+    fn turn(&mut self) {
+        self.before = std::mem::take(&mut self.now);
+    }
 }
 
 /// A bridge between devices of these sample rates, in Hz.
@@ -96,7 +126,10 @@ pub fn bridge(input_rate: u32, output_rate: u32) -> (Entrance, Exit, Arc<Known>)
         resampler: Resampler::new((f64::from(output_rate) / rate).min(1.0)),
         nominal: rate / f64::from(output_rate),
         rate,
-        output_block: 0.0,
+        input_block: Longest::default(),
+        output_block: Longest::default(),
+        most_wanted: 0.0,
+        memory: MEMORY_SECONDS * rate,
         average: None,
         started: false,
     };
@@ -119,22 +152,36 @@ impl Entrance {
 }
 
 impl Exit {
+    /// The delay that is wanted for a block of so many input frames.
+    fn wanted(&mut self, block: f64) -> f64 {
+        self.output_block.add(block);
+        self.input_block.add(self.known.input_block.swap(0, Ordering::Relaxed).into());
+        let wanted = self.output_block.get() + self.input_block.get() + SPARE_SECONDS * self.rate;
+        self.most_wanted = self.most_wanted.max(wanted);
+        self.memory -= block;
+        if self.memory <= 0.0 {
+            self.memory = MEMORY_SECONDS * self.rate;
+            self.output_block.turn();
+            self.input_block.turn();
+        }
+        wanted
+    }
+
     /// Fills a block of the output.
     pub fn fill(&mut self, output: impl ExactSizeIterator<Item = impl FnMut(Frame)>) {
         self.known.went.fetch_add(output.len() as u64, Ordering::Relaxed);
         let count = output.len() as f64;
-        self.output_block = self.output_block.max(count * self.nominal);
-        let input_block = f64::from(self.known.input_block.load(Ordering::Relaxed));
-        let wanted = self.output_block + input_block + SPARE_SECONDS * self.rate;
+        let wanted = self.wanted(count * self.nominal);
         let mut waiting = self.ring.slots() as f64;
-        if waiting > 2.0 * wanted + SPARE_SECONDS * self.rate {
+        // Less than was wanted before is reached slowly, and without a gap.
+        if waiting > 2.0 * self.most_wanted + SPARE_SECONDS * self.rate {
             let dropped = (waiting - wanted) as usize;
             let _last = (0..dropped).map_while(|_| self.ring.pop().ok()).last();
             self.known.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
             self.average = self.average.map(|_| wanted);
             waiting = wanted;
         }
-        if self.average.is_none() && waiting >= wanted && input_block > 0.0 {
+        if self.average.is_none() && waiting >= wanted && self.input_block.get() > 0.0 {
             self.average = Some(wanted);
             self.started = true;
         }
@@ -310,6 +357,29 @@ mod tests {
         fill(&mut exit, 480);
         assert!(known.dropped() > 130_000, "{}", known.dropped());
         assert!(exit.ring.slots() < 2_000);
+    }
+
+    #[test]
+    fn one_long_block_does_not_delay_for_ever() {
+        let (mut entrance, mut exit, known) = bridge(48_000, 48_000);
+        let run = |entrance: &mut Entrance, exit: &mut Exit, seconds: usize| {
+            for _ in 0..seconds * 100 {
+                push(entrance, &[[0.5; 2]; 480]);
+                fill(exit, 480);
+            }
+            known.waiting()
+        };
+        let before = run(&mut entrance, &mut exit, 5);
+        // The input is held up for 90 ms.
+        (0..9).for_each(|_| drop(fill(&mut exit, 480)));
+        push(&mut entrance, &[[0.5; 2]; 4_800]);
+        fill(&mut exit, 480);
+        let during = run(&mut entrance, &mut exit, 5);
+        let missing = known.missing();
+        assert!(during > before + 3_000, "{before} frames, {during} after a long block");
+        let after = run(&mut entrance, &mut exit, 60);
+        assert!(after < before + 240, "{before} frames, {after} a minute after a long block");
+        assert_eq!((known.missing(), known.dropped()), (missing, 0));
     }
 
     #[test]
