@@ -2,13 +2,15 @@
 """Several microphones in simulated rooms: `denoise --channels array` beside one microphone, FastMNMF2 and AuxIVA.
 
     pip install numpy scipy soundfile soxr pesq pystoi pyroomacoustics
-    python eval/arrays.py denoise DATA OUT [--mixtures 12] [--first 0] [--counts 2 4 8] [--circle | --rooms RESPONSES [--spread]] [--alone]
+    python eval/arrays.py denoise DATA OUT [--mixtures 12] [--first 0] [--counts 2 4 8] [--circle | --rooms RESPONSES [--spread]]
+        [--alone] [--lost]
 
 DATA holds dev/speech16 and dev/noise. Rooms of 4 to 8 m, 0.25 to 0.6 s of reverberation; 2 or 4 microphones in a row 5 cm apart, 8 (with
 --circle, all) in a circle of 20 cm; a voice at 0.8 to 2.5 m; one noise, two, or one from 12 directions; 5 and 0 dB in turn; 8 s at 16 kHz.
 RESPONSES is the folder impulse_dataset of github.com/kitamura-laboratory/impResDataset: a music room and an open lounge with a voice and
 one or two noises, measured with two or three rows of four microphones 1 cm apart. Microphones count from the first row on; with
 --spread, they are taken evenly from all rows.
+With --lost, the last microphone is silent in the second half, as with a flat battery.
 Truth is the reverberant voice at the first microphone. Of FastMNMF2 and AuxIVA, the output that is nearest to the truth counts; with
 --alone they are left out.
 """
@@ -151,6 +153,7 @@ def main():
     places.add_argument("--rooms", type=existing_folder, metavar="RESPONSES", help="measured rooms")
     parser.add_argument("--spread", action="store_true", help="measured rooms: microphones from all rows")
     parser.add_argument("--alone", action="store_true", help="without FastMNMF2 and AuxIVA")
+    parser.add_argument("--lost", action="store_true", help="the last microphone is silent in the second half")
     given = parser.parse_args()
     voices, noises = files_of(given.data / "dev/speech16"), files_of(given.data / "dev/noise")
     for count in given.counts:
@@ -163,6 +166,8 @@ def main():
                 kind, truth, samples = measured_mixture(count, index, voices, noises, given.rooms, given.spread)
             else:
                 kind, truth, samples = mixture(count, index, voices, noises, given.circle or count > 4)
+            if given.lost:
+                samples[len(samples) // 2 :, -1] = 0.0
             truths[f"{index:03d}.wav"] = kind, truth
             sf.write(folder / "all" / f"{index:03d}.wav", samples, RATE, "FLOAT")
             sf.write(folder / "first" / f"{index:03d}.wav", samples[:, 0], RATE, "FLOAT")

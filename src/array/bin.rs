@@ -163,6 +163,19 @@ impl BinFilter {
         Self { channels, covariances: None, frames: 0.0 }
     }
 
+    /// That of some of the channels, with what is known of them.
+    pub(super) fn part(&self, channels: &[usize]) -> Self {
+        let mut part = Self { channels: channels.len(), covariances: None, frames: self.frames };
+        part.covariances = self.covariances.as_ref().map(|both| {
+            both.each_ref().map(|matrix| {
+                let mut matrix = matrix.part(channels);
+                part.normalise(&mut matrix);
+                matrix
+            })
+        });
+        part
+    }
+
     /// The images of speech (frames x channels) in a block of `values` (frames x channels). The first `overlap` frames fade from
     /// the covariances of the last block to the present ones.
     pub(super) fn filter(

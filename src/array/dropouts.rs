@@ -34,7 +34,7 @@ impl Dropouts {
     pub(super) fn parts(&mut self, spectra: &[Spectrogram], span: Range<usize>) -> Vec<Part> {
         let channels = spectra.len();
         let mut sounds = vec![true; span.len() * channels];
-        for t in span.clone() {
+        for (index, t) in span.clone().enumerate() {
             let power = |channel: &Spectrogram| channel.frame(t).iter().map(bin_power).sum::<f64>();
             let powers: Vec<f64> = spectra.iter().map(power).collect();
             let loudest = powers.iter().copied().fold(0.0, f64::max);
@@ -42,13 +42,11 @@ impl Dropouts {
                 // Where all are silent, what was so goes on.
                 let is_silent = if loudest > 0.0 { power <= SILENT * loudest } else { *silent > 0 };
                 *silent = if is_silent { *silent + 1 } else { 0 };
-                let since = (t + 1 - span.start).saturating_sub(*silent);
-                let until = t - span.start;
-                if *silent == self.least {
-                    // Only now is it known of the frames before.
-                    (since..=until).for_each(|t| sounds[t * channels + channel] = false);
-                } else if *silent > self.least {
-                    sounds[until * channels + channel] = false;
+                if *silent >= self.least {
+                    // Once it is known, it is so of the frames before, too.
+                    let known = if *silent == self.least { self.least } else { 1 };
+                    let first = (index + 1).saturating_sub(known);
+                    (first..=index).for_each(|frame| sounds[frame * channels + channel] = false);
                 }
             }
         }
@@ -75,13 +73,13 @@ impl<F> PerPart<F> {
         Self { all, left: None }
     }
 
-    /// The filter for these of `all` channels: a new one by `new` unless they were the last that were left.
-    pub(super) fn of(&mut self, channels: &[usize], all: usize, new: impl FnOnce() -> F) -> &mut F {
+    /// The filter for these of `all` channels: that of `part` of the filter for all unless they were the last that were left.
+    pub(super) fn of(&mut self, channels: &[usize], all: usize, part: impl FnOnce(&F) -> F) -> &mut F {
         if channels.len() == all {
             return &mut self.all;
         }
         let kept = self.left.take().filter(|(left, _)| left == channels);
-        &mut self.left.insert(kept.unwrap_or_else(|| (channels.to_vec(), new()))).1
+        &mut self.left.insert(kept.unwrap_or_else(|| (channels.to_vec(), part(&self.all)))).1
     }
 }
 

@@ -35,6 +35,12 @@ impl Matrix {
         &mut self.values[row * self.size + column]
     }
 
+    /// The rows and columns of these places.
+    pub(super) fn part(&self, places: &[usize]) -> Self {
+        let row = |&i: &usize| places.iter().map(move |&j| self.at(i, j));
+        Self { size: places.len(), values: places.iter().flat_map(row).collect() }
+    }
+
     /// The product with `other`.
     pub(super) fn times(&self, other: &Self) -> Self {
         let size = self.size;

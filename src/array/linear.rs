@@ -40,9 +40,10 @@ pub(crate) struct LinearFilter {
 impl LinearFilter {
     /// For `channels` microphones and frames of this grid.
     pub(crate) fn new(channels: usize, grid: FrameGrid) -> Self {
+        let taps = if channels <= MAX_CHANNELS_WITH_TAPS { TAPS } else { 1 };
         Self {
             channels,
-            bins: PerPart::new(regressions(channels, grid.bins)),
+            bins: PerPart::new(vec![BinRegression::new(channels, taps); grid.bins]),
             dropouts: Dropouts::new(channels, grid.frame_seconds),
         }
     }
@@ -65,7 +66,8 @@ impl LinearFilter {
             if channels.is_empty() {
                 continue;
             }
-            let filters = self.bins.of(&channels, self.channels, || regressions(channels.len(), bins));
+            let part = |all: &Vec<BinRegression>| all.iter().map(|bin| bin.part(&channels)).collect();
+            let filters = self.bins.of(&channels, self.channels, part);
             let all = 0..inputs[0].frames();
             let column = |of: &[Spectrogram], bin: usize| column(of, &channels, all.clone(), bin);
             let fit = |(bin, regression): (usize, &mut BinRegression)| {
@@ -85,12 +87,6 @@ impl LinearFilter {
         }
         filtered
     }
-}
-
-/// Those of all bins of `channels` channels.
-fn regressions(channels: usize, bins: usize) -> Vec<BinRegression> {
-    let taps = if channels <= MAX_CHANNELS_WITH_TAPS { TAPS } else { 1 };
-    vec![BinRegression::new(channels, taps); bins]
 }
 
 /// One bin.
@@ -128,6 +124,26 @@ impl BinRegression {
             with_targets: vec![vec![Value::ZERO; size]; channels],
             target_powers: vec![0.0; channels],
             frames: 0.0,
+            solution: Vec::new(),
+            weights: Vec::new(),
+        }
+    }
+
+    /// That of some of the channels, with what is known of them.
+    fn part(&self, channels: &[usize]) -> Self {
+        let values = |tap: usize| channels.iter().map(move |channel| tap * self.channels + channel);
+        let values: Vec<usize> = (0..self.taps).flat_map(values).collect();
+        let with_target = |&channel: &usize| {
+            let sums = &self.with_targets[channel];
+            values.iter().map(|&value| sums[value]).collect()
+        };
+        Self {
+            channels: channels.len(),
+            taps: self.taps,
+            covariance: self.covariance.part(&values),
+            with_targets: channels.iter().map(with_target).collect(),
+            target_powers: channels.iter().map(|&channel| self.target_powers[channel]).collect(),
+            frames: self.frames,
             solution: Vec::new(),
             weights: Vec::new(),
         }
@@ -211,12 +227,7 @@ impl BinRegression {
 
     /// The inverse of the Cholesky factor of the covariance of some of the values, with loading; none of silence.
     fn inverse_root(&self, of: &[usize]) -> Option<Matrix> {
-        let mut covariance = Matrix::zero(of.len());
-        for (i, &row) in of.iter().enumerate() {
-            for (j, &column) in of[..=i].iter().enumerate() {
-                *covariance.at_mut(i, j) = self.covariance.at(row, column);
-            }
-        }
+        let mut covariance = self.covariance.part(of);
         let loading = LOADING * covariance.trace() / of.len() as f64;
         (0..of.len()).for_each(|i| covariance.at_mut(i, i).re += loading);
         (loading > f64::MIN_POSITIVE).then(|| covariance.cholesky().inverse_of_lower())

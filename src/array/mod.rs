@@ -69,8 +69,8 @@ impl SpatialFilter {
             if channels.is_empty() {
                 continue;
             }
-            let filters =
-                self.bins.of(&channels, self.channels, || vec![BinFilter::new(channels.len()); bins]);
+            let part = |all: &Vec<BinFilter>| all.iter().map(|bin| bin.part(&channels)).collect();
+            let filters = self.bins.of(&channels, self.channels, part);
             let inputs = &*spectra;
             let of_bins: Vec<Vec<Complex<f32>>> = filters
                 .par_iter_mut()

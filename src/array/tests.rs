@@ -243,24 +243,25 @@ fn channels_that_drop_out_take_nothing_from_the_others_and_get_nothing() {
         which.iter().map(part).collect()
     };
     let found = LinearFilter::new(CHANNELS, GRID).filter(&mixture, &estimate, 0..1_500);
-    // As if the others had always been alone, but for a fade from nothing and the frame before.
+    // No worse than if the others had always been alone.
     let alone = LinearFilter::new(2, GRID).filter(&part(&mixture, [0, 3]), &part(&estimate, [0, 3]), 0..500);
     let [left, alone] =
         [part(&found, [0, 3]), alone].map(|found| spectrogram_error_db(&found, &part(&images, [0, 3])));
-    assert!((left - alone).abs() < 0.2, "{left} dB, alone {alone} dB");
+    assert!(left < alone + 0.1, "{left} dB, alone {alone} dB");
     assert!(part(&found, [1, 2]) == part(&mixture, [1, 2]));
 
-    let mut found = mixture.clone();
     let gain: Vec<f32> = (0..1_500).map(|t| if t % 3 == 0 { 0.9 } else { 0.2 }).collect();
     let applied: Vec<f32> = gain.iter().map(|gain| gain.max(0.3)).collect();
-    SpatialFilter::new(CHANNELS, GRID).filter(&mut found, &gain, &applied, 0);
-    let mut alone = part(&mixture, [0, 3]);
-    SpatialFilter::new(2, GRID).filter(&mut alone, &gain[gone.clone()], &applied[gone.clone()], 0);
-    assert!(part(&found, [0, 3]) == alone);
+    let filtered = |mixture: &[Spectrogram]| {
+        let mut found = mixture.to_vec();
+        SpatialFilter::new(CHANNELS, GRID).filter(&mut found, &gain, &applied, 0);
+        found
+    };
+    let silent = filtered(&mixture);
     // The gain alone filters what is left of them.
     mixture[1].as_mut_slice()[gone.start + 100] = Complex::new(1e-4, 0.0);
-    let mut found = mixture.clone();
-    SpatialFilter::new(CHANNELS, GRID).filter(&mut found, &gain, &applied, 0);
+    let found = filtered(&mixture);
+    assert!(part(&found, [0, 3]) == part(&silent, [0, 3]));
     for t in gone {
         assert_eq!(found[1].as_slice()[t], mixture[1].as_slice()[t] * applied[t]);
     }
