@@ -18,10 +18,10 @@ pub(super) struct Dropouts {
 /// Frames in which the same channels sound.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// The frames.
-    pub frames: Range<usize>,
     /// The channels that have not dropped out.
     pub channels: Vec<usize>,
+    /// The frames, in order.
+    pub frames: Vec<usize>,
 }
 
 impl Dropouts {
@@ -30,7 +30,8 @@ impl Dropouts {
         Self { least: (LEAST_SECONDS / hop_seconds).ceil() as usize, silent: vec![0; channels] }
     }
 
-    /// Divides the frames `span` of every channel, which follow those of the last call, where a channel drops out or comes back.
+    /// Divides the frames `span` of every channel, which follow those of the last call, by the channels that sound: those with the
+    /// fewest channels first.
     pub(super) fn parts(&mut self, spectra: &[Spectrogram], span: Range<usize>) -> Vec<Part> {
         let channels = spectra.len();
         let mut sounds = vec![true; span.len() * channels];
@@ -53,11 +54,12 @@ impl Dropouts {
         let mut parts: Vec<Part> = Vec::new();
         for (frame, sounds) in span.zip(sounds.chunks_exact(channels)) {
             let sounding = || (0..channels).filter(|&channel| sounds[channel]);
-            match parts.last_mut() {
-                Some(part) if sounding().eq(part.channels.iter().copied()) => part.frames.end = frame + 1,
-                _ => parts.push(Part { frames: frame..frame + 1, channels: sounding().collect() }),
+            match parts.iter_mut().find(|part| sounding().eq(part.channels.iter().copied())) {
+                Some(part) => part.frames.push(frame),
+                None => parts.push(Part { channels: sounding().collect(), frames: vec![frame] }),
             }
         }
+        parts.sort_by_key(|part| part.channels.len());
         parts
     }
 }
@@ -98,8 +100,8 @@ mod tests {
         channels.iter().map(channel).collect()
     }
 
-    fn part(frames: Range<usize>, channels: &[usize]) -> Part {
-        Part { frames, channels: channels.to_vec() }
+    fn part(channels: &[usize], frames: impl IntoIterator<Item = usize>) -> Part {
+        Part { channels: channels.to_vec(), frames: frames.into_iter().collect() }
     }
 
     #[test]
@@ -112,12 +114,12 @@ mod tests {
         lost[8..13].fill(4.4e-4);
         let channels = spectra(&[&voice, &lost]);
         let mut dropouts = Dropouts::new(2, 0.25);
-        let expected = [part(0..8, &[0, 1]), part(8..13, &[0]), part(13..16, &[0, 1])];
+        let expected = [part(&[0], 8..13), part(&[0, 1], (0..8).chain(13..16))];
         assert_eq!(dropouts.parts(&channels, 0..16), expected);
         // In two calls: the first cannot know.
         let mut dropouts = Dropouts::new(2, 0.25);
-        assert_eq!(dropouts.parts(&channels, 0..10), [part(0..10, &[0, 1])]);
-        assert_eq!(dropouts.parts(&channels, 10..16), [part(10..13, &[0]), part(13..16, &[0, 1])]);
+        assert_eq!(dropouts.parts(&channels, 0..10), [part(&[0, 1], 0..10)]);
+        assert_eq!(dropouts.parts(&channels, 10..16), [part(&[0], 10..13), part(&[0, 1], 13..16)]);
     }
 
     #[test]
@@ -125,11 +127,11 @@ mod tests {
         let mut voice = [0.5f32; 16];
         voice[4..12].fill(0.0);
         let mut dropouts = Dropouts::new(2, 0.25);
-        assert_eq!(dropouts.parts(&spectra(&[&voice, &voice]), 0..16), [part(0..16, &[0, 1])]);
+        assert_eq!(dropouts.parts(&spectra(&[&voice, &voice]), 0..16), [part(&[0, 1], 0..16)]);
         // One that had dropped out before stays so.
         let mut lost = voice;
         lost[..12].fill(0.0);
-        let expected = [part(0..12, &[0]), part(12..16, &[0, 1])];
+        let expected = [part(&[0], 0..12), part(&[0, 1], 12..16)];
         assert_eq!(Dropouts::new(2, 0.25).parts(&spectra(&[&voice, &lost]), 0..16), expected);
     }
 }

@@ -62,16 +62,15 @@ impl LinearFilter {
             Spectrogram::from_values(bins, values.to_vec())
         };
         let mut filtered: Vec<Spectrogram> = inputs.iter().map(unchanged).collect();
-        for Part { frames, channels } in self.dropouts.parts(inputs, span.clone()) {
+        for Part { channels, frames } in self.dropouts.parts(inputs, span.clone()) {
             if channels.is_empty() {
                 continue;
             }
             let part = |all: &Vec<BinRegression>| all.iter().map(|bin| bin.part(&channels)).collect();
             let filters = self.bins.of(&channels, self.channels, part);
-            let all = 0..inputs[0].frames();
-            let column = |of: &[Spectrogram], bin: usize| column(of, &channels, all.clone(), bin);
+            let column = |of: &[Spectrogram], bin: usize| column(of, &channels, bin);
             let fit = |(bin, regression): (usize, &mut BinRegression)| {
-                regression.fit(&column(inputs, bin), &column(targets, bin), frames.clone())
+                regression.fit(&column(inputs, bin), &column(targets, bin), span.clone())
             };
             let left: Vec<Unexplained> = filters.par_iter_mut().enumerate().map(fit).collect();
             let sum = |part: fn(&Unexplained) -> f64| left.iter().map(part).sum::<f64>();
@@ -80,10 +79,10 @@ impl LinearFilter {
             let gain = if by_one > 0.0 { 1.0 - by_all / by_one } else { 0.0 };
             let share = (gain / FULL_GAIN).clamp(0.0, 1.0);
             let apply = |(bin, regression): (usize, &mut BinRegression)| {
-                regression.apply(&column(inputs, bin), frames.clone(), share)
+                regression.apply(&column(inputs, bin), span.clone(), share)
             };
             let of_bins: Vec<Vec<Complex<f32>>> = filters.par_iter_mut().enumerate().map(apply).collect();
-            place(&of_bins, &mut filtered, &channels, frames.start - span.start);
+            place(&of_bins, &mut filtered, &channels, &frames, span.start);
         }
         filtered
     }

@@ -25,14 +25,15 @@ pub(crate) use linear::LinearFilter;
 pub use microphones::MicrophoneFault;
 pub(crate) use microphones::Microphones;
 use num_complex::Complex;
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 
 /// Numbers of channels that a [`SpatialFilter`] takes: the work grows with their square.
 pub(crate) const ARRAY_CHANNELS: RangeInclusive<usize> = 2..=16;
 
 /// Filters the channels of one microphone array, block by block, with covariances carried over.
 ///
-/// A channel that has dropped out has no part in the others: the gain alone filters it.
+/// A channel that has dropped out has no part in the others: the gain alone filters it. The others are filtered by what the whole
+/// block says of them.
 pub(crate) struct SpatialFilter {
     channels: usize,
     bins: PerPart<Vec<BinFilter>>,
@@ -58,53 +59,56 @@ impl SpatialFilter {
         applied: &[f32],
         overlap: usize,
     ) {
-        let frames = spectra.first().map_or(0, Spectrogram::frames);
-        for Part { frames, channels } in self.dropouts.parts(spectra, 0..frames) {
-            let bins = spectra[0].bins();
-            let range = frames.start * bins..frames.end * bins;
+        let inputs = spectra.to_vec();
+        let (all, bins) = (0..inputs[0].frames(), inputs[0].bins());
+        for Part { channels, frames } in self.dropouts.parts(&inputs, all.clone()) {
             for channel in (0..self.channels).filter(|channel| !channels.contains(channel)) {
-                let values = spectra[channel].as_mut_slice()[range.clone()].iter_mut();
-                values.zip(&applied[range.clone()]).for_each(|(value, &gain)| *value *= gain);
+                for &frame in &frames {
+                    let range = frame * bins..(frame + 1) * bins;
+                    let values = spectra[channel].as_mut_slice()[range.clone()].iter_mut();
+                    values.zip(&applied[range]).for_each(|(value, &gain)| *value *= gain);
+                }
             }
             if channels.is_empty() {
                 continue;
             }
             let part = |all: &Vec<BinFilter>| all.iter().map(|bin| bin.part(&channels)).collect();
             let filters = self.bins.of(&channels, self.channels, part);
-            let inputs = &*spectra;
             let of_bins: Vec<Vec<Complex<f32>>> = filters
                 .par_iter_mut()
                 .enumerate()
                 .map(|(bin, filter)| {
-                    let known: Vec<Frame> = frames
-                        .clone()
-                        .map(|t| {
-                            let (gain, applied) = (gain[t * bins + bin], applied[t * bins + bin]);
-                            Frame::new(gain, if applied > gain { applied } else { 0.0 })
-                        })
-                        .collect();
-                    filter.filter(&column(inputs, &channels, frames.clone(), bin), known, overlap)
+                    let known = |t: usize| {
+                        let (gain, applied) = (gain[t * bins + bin], applied[t * bins + bin]);
+                        Frame::new(gain, if applied > gain { applied } else { 0.0 })
+                    };
+                    filter.filter(&column(&inputs, &channels, bin), all.clone().map(known).collect(), overlap)
                 })
                 .collect();
-            place(&of_bins, spectra, &channels, frames.start);
+            place(&of_bins, spectra, &channels, &frames, 0);
         }
     }
 }
 
 /// One bin of some channels: frames x channels.
-fn column(spectra: &[Spectrogram], channels: &[usize], frames: Range<usize>, bin: usize) -> Vec<Value> {
+fn column(spectra: &[Spectrogram], channels: &[usize], bin: usize) -> Vec<Value> {
     let frame = |t: usize| channels.iter().map(move |&channel| spectra[channel].frame(t)[bin]);
-    frames.flat_map(frame).map(|x| Complex::new(x.re.into(), x.im.into())).collect()
+    (0..spectra[0].frames()).flat_map(frame).map(|x| Complex::new(x.re.into(), x.im.into())).collect()
 }
 
-/// Puts all bins (frames x channels each) into the spectrograms of these channels, from frame `first` on.
-fn place(of_bins: &[Vec<Complex<f32>>], spectra: &mut [Spectrogram], channels: &[usize], first: usize) {
+/// Puts these frames of all bins (frames x channels each, from frame `first` on) into the spectrograms of these channels.
+fn place(
+    of_bins: &[Vec<Complex<f32>>],
+    spectra: &mut [Spectrogram],
+    channels: &[usize],
+    frames: &[usize],
+    first: usize,
+) {
     let bins = of_bins.len();
     for (index, &channel) in channels.iter().enumerate() {
-        let frames = spectra[channel].as_mut_slice().chunks_exact_mut(bins).skip(first);
-        let values = of_bins.first().map_or(0, Vec::len) / channels.len();
-        for (t, frame) in frames.take(values).enumerate() {
-            for (value, of_bin) in frame.iter_mut().zip(of_bins) {
+        for t in frames.iter().map(|frame| frame - first) {
+            let values = &mut spectra[channel].as_mut_slice()[t * bins..(t + 1) * bins];
+            for (value, of_bin) in values.iter_mut().zip(of_bins) {
                 *value = of_bin[t * channels.len() + index];
             }
         }
