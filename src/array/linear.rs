@@ -1,6 +1,6 @@
 //! Time-invariant multichannel linear filter, fitted to a target by least squares.
 
-use super::dropouts::{Dropouts, Part, PerPart};
+use super::dropouts::{Dropouts, PerPart};
 use super::hermitian::{Matrix, Value};
 use super::{column, place};
 use crate::parallel::*;
@@ -62,13 +62,11 @@ impl LinearFilter {
             Spectrogram::from_values(bins, values.to_vec())
         };
         let mut filtered: Vec<Spectrogram> = inputs.iter().map(unchanged).collect();
-        for Part { channels, frames } in self.dropouts.parts(inputs, span.clone()) {
-            if channels.is_empty() {
-                continue;
-            }
-            let part = |all: &Vec<BinRegression>| all.iter().map(|bin| bin.part(&channels)).collect();
-            let filters = self.bins.of(&channels, self.channels, part);
-            let column = |of: &[Spectrogram], bin: usize| column(of, &channels, bin);
+        for part in self.dropouts.parts(inputs, span.clone()) {
+            let channels = &part.channels;
+            let of_part = |all: &Vec<BinRegression>| all.iter().map(|bin| bin.part(channels)).collect();
+            let filters = self.bins.of(channels, self.channels, of_part);
+            let column = |of: &[Spectrogram], bin: usize| column(of, channels, bin);
             let fit = |(bin, regression): (usize, &mut BinRegression)| {
                 regression.fit(&column(inputs, bin), &column(targets, bin), span.clone())
             };
@@ -82,7 +80,7 @@ impl LinearFilter {
                 regression.apply(&column(inputs, bin), span.clone(), share)
             };
             let of_bins: Vec<Vec<Complex<f32>>> = filters.par_iter_mut().enumerate().map(apply).collect();
-            place(&of_bins, &mut filtered, &channels, &frames, span.start);
+            place(&of_bins, &mut filtered, &part, span.start);
         }
         filtered
     }

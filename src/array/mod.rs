@@ -59,21 +59,13 @@ impl SpatialFilter {
         applied: &[f32],
         overlap: usize,
     ) {
-        let inputs = spectra.to_vec();
-        let (all, bins) = (0..inputs[0].frames(), inputs[0].bins());
-        for Part { channels, frames } in self.dropouts.parts(&inputs, all.clone()) {
-            for channel in (0..self.channels).filter(|channel| !channels.contains(channel)) {
-                for &frame in &frames {
-                    let range = frame * bins..(frame + 1) * bins;
-                    let values = spectra[channel].as_mut_slice()[range.clone()].iter_mut();
-                    values.zip(&applied[range]).for_each(|(value, &gain)| *value *= gain);
-                }
-            }
-            if channels.is_empty() {
-                continue;
-            }
-            let part = |all: &Vec<BinFilter>| all.iter().map(|bin| bin.part(&channels)).collect();
-            let filters = self.bins.of(&channels, self.channels, part);
+        let (all, bins) = (0..spectra[0].frames(), spectra[0].bins());
+        let mut filtered = Vec::new();
+        for part in self.dropouts.parts(spectra, all.clone()) {
+            let channels = &part.channels;
+            let of_part = |all: &Vec<BinFilter>| all.iter().map(|bin| bin.part(channels)).collect();
+            let filters = self.bins.of(channels, self.channels, of_part);
+            let inputs = &*spectra;
             let of_bins: Vec<Vec<Complex<f32>>> = filters
                 .par_iter_mut()
                 .enumerate()
@@ -82,10 +74,20 @@ impl SpatialFilter {
                         let (gain, applied) = (gain[t * bins + bin], applied[t * bins + bin]);
                         Frame::new(gain, if applied > gain { applied } else { 0.0 })
                     };
-                    filter.filter(&column(&inputs, &channels, bin), all.clone().map(known).collect(), overlap)
+                    filter.filter(&column(inputs, channels, bin), all.clone().map(known).collect(), overlap)
                 })
                 .collect();
-            place(&of_bins, spectra, &channels, &frames, 0);
+            filtered.push((part, of_bins));
+        }
+        // Only now, as all parts are filtered by the whole block.
+        for (part, of_bins) in &filtered {
+            place(of_bins, spectra, part, 0);
+            for channel in (0..self.channels).filter(|channel| !part.channels.contains(channel)) {
+                for range in part.frames.iter().map(|t| t * bins..(t + 1) * bins) {
+                    let values = spectra[channel].as_mut_slice()[range.clone()].iter_mut();
+                    values.zip(&applied[range]).for_each(|(value, &gain)| *value *= gain);
+                }
+            }
         }
     }
 }
@@ -96,20 +98,14 @@ fn column(spectra: &[Spectrogram], channels: &[usize], bin: usize) -> Vec<Value>
     (0..spectra[0].frames()).flat_map(frame).map(|x| Complex::new(x.re.into(), x.im.into())).collect()
 }
 
-/// Puts these frames of all bins (frames x channels each, from frame `first` on) into the spectrograms of these channels.
-fn place(
-    of_bins: &[Vec<Complex<f32>>],
-    spectra: &mut [Spectrogram],
-    channels: &[usize],
-    frames: &[usize],
-    first: usize,
-) {
+/// Puts the frames of a part into the spectrograms of its channels, from all bins (frames x channels each, from frame `first` on).
+fn place(of_bins: &[Vec<Complex<f32>>], spectra: &mut [Spectrogram], part: &Part, first: usize) {
     let bins = of_bins.len();
-    for (index, &channel) in channels.iter().enumerate() {
-        for t in frames.iter().map(|frame| frame - first) {
+    for (index, &channel) in part.channels.iter().enumerate() {
+        for t in part.frames.iter().map(|frame| frame - first) {
             let values = &mut spectra[channel].as_mut_slice()[t * bins..(t + 1) * bins];
             for (value, of_bin) in values.iter_mut().zip(of_bins) {
-                *value = of_bin[t * channels.len() + index];
+                *value = of_bin[t * part.channels.len() + index];
             }
         }
     }

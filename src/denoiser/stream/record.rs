@@ -13,7 +13,8 @@ use crate::transform::{Spectrogram, Stft, bin_power};
 #[derive(Default)]
 pub(super) struct Record {
     energy: Energy,
-    hum: HumSquare,
+    /// Number of finished frames.
+    frames: usize,
     pauses: Pauses,
     pub chain: ChainResult,
     /// Standard deviation of the gain (bins x frames) of finished frames that was not taken yet, if recorded.
@@ -63,13 +64,6 @@ struct Energy {
     error: f64,
     /// Of the hum that was removed before.
     hum: f64,
-}
-
-/// The mean square of the hum that was removed, over all frames.
-#[derive(Default)]
-struct HumSquare {
-    sum: f64,
-    frames: usize,
 }
 
 /// Mean squares of the samples in the pauses of speech, before and after, and of the hum that was removed.
@@ -202,9 +196,8 @@ impl Record {
             let square = hum.mean_square(stft.window(), frame * stft.hop() as u64);
             level.powers[2] = square;
             self.energy.hum += square / mean_square.factor(1);
-            self.hum.sum += square;
         }
-        self.hum.frames += done;
+        self.frames += done;
         // Frames that reach beyond the ends of the recording are no pauses.
         let edge = (stft.window() - 1) / stft.hop();
         let start = if at.first == 0 { edge.min(done) } else { 0 };
@@ -216,6 +209,7 @@ impl Record {
     pub(super) fn summary(&self, front_end: &FrontEnd, memory: &BlockMemory, hum_left: f64) -> Summary {
         let Energy { input, speech, speech_left, noise_left, error, hum } = self.energy;
         let [before, after, hum_in_pauses] = self.pauses.levels();
+        let mean_square = MeanSquare::new(front_end.stft(), front_end.spectrograms().count());
         let correction_db = snr_correction_db(decibels(speech / (input - speech)));
         let correction = libm::pow(10.0, -correction_db / 10.0);
         Summary {
@@ -225,7 +219,7 @@ impl Record {
             expected_sdr_db: decibels(speech / (error + hum_left * hum)),
             noise_before_dbfs: decibels(before + hum_in_pauses),
             noise_after_dbfs: decibels(after + hum_left * hum_in_pauses),
-            hum_dbfs: decibels(self.hum.sum / self.hum.frames as f64),
+            hum_dbfs: decibels(hum * mean_square.factor(1) / self.frames as f64),
             chain: self.chain,
             reverberation_seconds: memory.reverberation_seconds(),
             clicks: front_end.clicks,

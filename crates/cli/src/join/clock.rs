@@ -5,6 +5,7 @@
 //! shifts gives the start and the speed of the clock.
 
 use alphamf_fourier::{ComplexToReal, RealToComplex, forward, inverse};
+use num_complex::Complex;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
@@ -211,13 +212,14 @@ impl ClockMeter {
     fn shifts_of_parts(&self, reference: &[f32], take: &[f32]) -> impl Iterator<Item = f64> {
         let (length, most) = (self.samples(PART_SECONDS), self.samples(MAX_SHIFT_SECONDS));
         let correlator = Correlator::new(length + take.len(), self.rate);
+        let of_take = correlator.spectrum(take);
         let starts = (0..reference.len().saturating_sub(length)).step_by(self.samples(PART_STEP_SECONDS));
         starts.filter_map(move |start| {
             let part = &reference[start..start + length];
             // Where in the take it may begin.
             let first = start.saturating_sub(most) as isize;
             let last = (start + most).min(take.len().checked_sub(length)?) as isize;
-            let peak = correlator.peak(part, take, first..=last, SEARCHED_PEAK)?;
+            let peak = correlator.peak_with(part, of_take.as_ref()?, first..=last, SEARCHED_PEAK)?;
             Some(peak.shift - start as f64)
         })
     }
@@ -303,6 +305,13 @@ impl Correlator {
         Self { size, hertz: rate / size as f64, forward: forward(size), inverse: inverse(size) }
     }
 
+    /// The spectrum of some samples.
+    fn spectrum(&self, samples: &[f32]) -> Option<Vec<Complex<f32>>> {
+        let (mut padded, mut bins) = (self.forward.make_input_vec(), self.forward.make_output_vec());
+        padded[..samples.len()].copy_from_slice(samples);
+        self.forward.process(&mut padded, &mut bins).ok().map(|()| bins)
+    }
+
     /// The largest peak among `shifts` of `take` against `reference`, samples: `take[n + shift]` is `reference[n]`. `None` if it is
     /// not above `least` times the root mean square.
     fn peak(
@@ -312,20 +321,26 @@ impl Correlator {
         shifts: RangeInclusive<isize>,
         least: f64,
     ) -> Option<Peak> {
-        let Self { size, hertz, forward, inverse } = self;
-        let spectrum = |samples: &[f32]| {
-            let (mut padded, mut bins) = (forward.make_input_vec(), forward.make_output_vec());
-            padded[..samples.len()].copy_from_slice(samples);
-            forward.process(&mut padded, &mut bins).ok().map(|()| bins)
-        };
-        let (of_reference, mut cross) = (spectrum(reference)?, spectrum(take)?);
-        for (bin, (take, reference)) in cross.iter_mut().zip(&of_reference).enumerate() {
-            let product = *take * reference.conj();
+        self.peak_with(reference, &self.spectrum(take)?, shifts, least)
+    }
+
+    /// As [`peak`](Self::peak), from the spectrum of the take.
+    fn peak_with(
+        &self,
+        reference: &[f32],
+        of_take: &[Complex<f32>],
+        shifts: RangeInclusive<isize>,
+        least: f64,
+    ) -> Option<Peak> {
+        let Self { size, hertz, inverse, .. } = self;
+        let mut cross = self.spectrum(reference)?;
+        for (bin, (reference, take)) in cross.iter_mut().zip(of_take).enumerate() {
+            let product = take * reference.conj();
             let power = product.norm();
             // Of very faint or very loud sounds, the product is rounded to zero or infinity.
             let is_exact = power > f32::MIN_POSITIVE && power.is_finite();
             let counts = BAND_HERTZ.contains(&(bin as f64 * hertz)) && is_exact;
-            *take = if counts { product / power } else { Default::default() };
+            *reference = if counts { product / power } else { Default::default() };
         }
         let mut correlation = inverse.make_output_vec();
         inverse.process(&mut cross, &mut correlation).ok()?;
