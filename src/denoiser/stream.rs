@@ -19,6 +19,7 @@ use crate::array::{ARRAY_CHANNELS, SpatialFilter};
 use crate::decibels::amplitude;
 use crate::denoiser::block::{Request, Separator, Snapshots};
 use crate::model::NoiseModel;
+use crate::random::SeedTree;
 use crate::signal::progress::{self, ProgressCallback};
 use crate::transform::{Spectrogram, Stft};
 use crate::wiener::{GainSettings, Strength, sparing};
@@ -86,7 +87,7 @@ impl DenoiseStream {
         let window_seconds = separator.dictionary.header().window_seconds;
         let front_end = FrontEnd::new(sample_rate, channels, window_seconds)?;
         Ok(Self {
-            memories: vec![BlockMemory::new(separator.settings.seed)],
+            memories: vec![BlockMemory::new(SeedTree::new(separator.settings.seed))],
             frames_done: 0,
             division: None,
             output: Output::new(front_end.stft(), channels),
@@ -326,17 +327,17 @@ impl DenoiseStream {
         let bins = self.front_end.stft().bins();
         let span = self.memories[0].span(frames, last, bins);
         if span.context == 0 {
-            self.divide(span.done);
+            self.divide(span.done());
         }
         let second_pass = self.array.as_ref().map(|array| array.second_pass.stream.seconds_done());
         let progress =
             &mut |seconds: f64| progress.report(second_pass.map_or(seconds, |done| (seconds + done) / 2.0));
-        let mut gains = self.all_gains(frames, span, last, progress, snapshots)?;
+        let mut gains = self.all_gains(span, progress, snapshots)?;
         let together = memory::together(&gains, &self.front_end);
         self.record.add_gain_std(&together);
         self.record.add_levels(&self.front_end, &together, last);
         drop(together);
-        let mut spectra = self.front_end.take(span.done);
+        let mut spectra = self.front_end.take(span.done());
         let held = self.microphones.as_mut().map(|all| all.hold(&mut gains[0].applied, &spectra));
         let at = FramePlace { first: self.frames_done, last };
         self.record.add_frames(self.front_end.stft(), &spectra, &gains, &self.hum, at);
@@ -356,7 +357,7 @@ impl DenoiseStream {
             held.replace(&mut spectra);
         }
         self.output.push(&spectra);
-        self.frames_done += span.done as u64;
+        self.frames_done += span.done() as u64;
         Ok(())
     }
 
@@ -379,9 +380,7 @@ impl DenoiseStream {
     /// The gains of the finished frames of a block: one of all channels, or one of each.
     fn all_gains(
         &mut self,
-        frames: usize,
         span: Span,
-        last: bool,
         progress: &mut dyn ProgressCallback,
         mut snapshots: Option<Snapshots<Vec<Vec<f32>>>>,
     ) -> Result<Vec<FrameGains>, DenoiseError> {
@@ -395,8 +394,8 @@ impl DenoiseStream {
             let memory = &mut self.memories[index];
             let channels = index * width..(index + 1) * width;
             memory.choose_unit(&self.front_end, channels.clone());
-            let power = memory.power(&self.front_end, channels, frames, span, last);
-            let duration = span.done as f64 * self.front_end.stft().grid().frame_seconds;
+            let power = memory.power(&self.front_end, channels, span);
+            let duration = span.done() as f64 * self.front_end.stft().grid().frame_seconds;
             let progress = &mut |fraction: f64| {
                 progress.report(before + (index as f64 + fraction) / count as f64 * duration)
             };

@@ -30,8 +30,8 @@ pub(super) struct BlockGains {
     pub model_gain: Vec<f32>,
 }
 
-/// The gains of the finished frames of a block, bins x frames.
-#[derive(Clone)]
+/// The gains of some frames, bins x frames.
+#[derive(Clone, Default)]
 pub(super) struct FrameGains {
     pub gain: Vec<f32>,
     /// The gain with its floor, as far as it counts.
@@ -40,26 +40,21 @@ pub(super) struct FrameGains {
     pub model_gain: Vec<f32>,
 }
 
-/// Which frames of a block are finished by it: `done`, after `context` frames that were finished before.
+/// The frames of a block.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
-    pub done: usize,
+    /// Waiting frames.
+    pub frames: usize,
+    /// Whether they are the last of the recording.
+    pub last: bool,
+    /// Frames before them that were finished before.
     pub context: usize,
 }
 
-/// Values (bins x overlap) that the last block gave to the first waiting frames.
-#[derive(Clone, Default)]
-struct Overlap(Vec<f32>);
-
-impl Overlap {
-    /// The values of the finished frames of a block, cross-faded with those of the last one.
-    fn join(&mut self, mut values: Vec<f32>, span: Span, bins: usize) -> Vec<f32> {
-        if !values.is_empty() {
-            values.drain(..span.context * bins);
-            cross_fade(&self.0, &mut values, bins);
-            self.0 = values.split_off(span.done * bins);
-        }
-        values
+impl Span {
+    /// Waiting frames that the block finishes: all but the overlap with the next one.
+    pub(super) fn done(self) -> usize {
+        if self.last { self.frames } else { self.frames - OVERLAP_FRAMES }
     }
 }
 
@@ -78,55 +73,34 @@ pub(super) struct BlockMemory {
     pub noise_profile: Option<Vec<f32>>,
     /// Powers (bins x frames) of the last finished frames, as many as a last block may look back to.
     done_power: Vec<f32>,
-    gain: Overlap,
-    applied: Overlap,
-    gain_std: Overlap,
-    model_gain: Overlap,
+    /// Gains that the last block gave to the first waiting frames.
+    overlap: FrameGains,
 }
 
 impl BlockMemory {
     /// The state before the first block.
-    pub(super) fn new(seed: u64) -> Self {
+    pub(super) fn new(seeds: SeedTree) -> Self {
         Self {
-            seeds: SeedTree::new(seed),
+            seeds,
             blocks: 0,
             unit: 1.0,
             scale: 1.0,
             previous: None,
             noise_profile: None,
             done_power: Vec::new(),
-            gain: Overlap::default(),
-            applied: Overlap::default(),
-            gain_std: Overlap::default(),
-            model_gain: Overlap::default(),
+            overlap: FrameGains::default(),
         }
     }
 
     /// The state of one of the channels that shared this one. It starts anew from the next block on, into which the gains fade.
     pub(super) fn of_one_channel(&self, noise_profile: Option<Vec<f32>>) -> Self {
-        Self {
-            seeds: self.seeds,
-            blocks: self.blocks,
-            unit: 1.0,
-            scale: 1.0,
-            previous: None,
-            noise_profile,
-            done_power: Vec::new(),
-            gain: self.gain.clone(),
-            applied: self.applied.clone(),
-            gain_std: self.gain_std.clone(),
-            model_gain: self.model_gain.clone(),
-        }
+        Self { blocks: self.blocks, noise_profile, overlap: self.overlap.clone(), ..Self::new(self.seeds) }
     }
 
-    /// The span of a block of `frames` waiting frames.
+    /// The span of a block of `frames` waiting frames. A short last one looks back.
     pub(super) fn span(&self, frames: usize, last: bool, bins: usize) -> Span {
-        if last {
-            let context = MIN_FRAMES.saturating_sub(frames).min(self.done_power.len() / bins);
-            Span { done: frames, context }
-        } else {
-            Span { done: frames - OVERLAP_FRAMES, context: 0 }
-        }
+        let missing = if last { MIN_FRAMES.saturating_sub(frames) } else { 0 };
+        Span { frames, last, context: missing.min(self.done_power.len() / bins) }
     }
 
     /// Chooses the unit so that the powers of the waiting frames of these channels are within the range of single precision.
@@ -144,16 +118,9 @@ impl BlockMemory {
         }
     }
 
-    /// The powers of a block (bins x frames), summed over these channels: of finished frames before it, then of `frames` waiting ones.
-    pub(super) fn power(
-        &mut self,
-        front_end: &FrontEnd,
-        channels: Range<usize>,
-        frames: usize,
-        span: Span,
-        last: bool,
-    ) -> Vec<f32> {
-        let (bins, Span { done, context }) = (front_end.stft().bins(), span);
+    /// The powers of a block (bins x frames), summed over these channels.
+    pub(super) fn power(&mut self, front_end: &FrontEnd, channels: Range<usize>, span: Span) -> Vec<f32> {
+        let (bins, done, Span { frames, last, context }) = (front_end.stft().bins(), span.done(), span);
         let mut power = self.done_power.split_off(self.done_power.len() - context * bins);
         power.resize((context + frames) * bins, 0.0);
         for waiting in of_channels(front_end, channels) {
@@ -201,11 +168,19 @@ impl BlockMemory {
         if block.share < 1.0 {
             spare(&mut applied, block.share);
         }
+        let join = |overlap: &mut Vec<f32>, mut values: Vec<f32>| {
+            if !values.is_empty() {
+                values.drain(..span.context * bins);
+                cross_fade(overlap, &mut values, bins);
+                *overlap = values.split_off(span.done() * bins);
+            }
+            values
+        };
         FrameGains {
-            gain: self.gain.join(block.gain, span, bins),
-            applied: self.applied.join(applied, span, bins),
-            gain_std: self.gain_std.join(block.gain_std, span, bins),
-            model_gain: self.model_gain.join(block.model_gain, span, bins),
+            gain: join(&mut self.overlap.gain, block.gain),
+            applied: join(&mut self.overlap.applied, applied),
+            gain_std: join(&mut self.overlap.gain_std, block.gain_std),
+            model_gain: join(&mut self.overlap.model_gain, block.model_gain),
         }
     }
 
