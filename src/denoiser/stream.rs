@@ -27,8 +27,8 @@ use difference::ChannelDifference;
 use memory::{BlockGains, BlockMemory, FrameGains, OVERLAP_FRAMES, Span, of_channel};
 use microphones::Microphones;
 use output::Output;
+use record::Record;
 pub(super) use record::Summary;
-use record::{FramePlace, Record};
 use removed_hum::RemovedHum;
 use second_pass::SecondPass;
 use sounding::Sounding;
@@ -45,8 +45,6 @@ pub(super) struct DenoiseStream {
     front_end: FrontEnd,
     /// From block to block: of all channels, or of each.
     memories: Vec<BlockMemory>,
-    /// Finished frames.
-    frames_done: u64,
     /// While channels that differ would be divided.
     division: Option<Division>,
     /// From frames to samples.
@@ -88,7 +86,6 @@ impl DenoiseStream {
         let front_end = FrontEnd::new(sample_rate, channels, window_seconds)?;
         Ok(Self {
             memories: vec![BlockMemory::new(SeedTree::new(separator.settings.seed))],
-            frames_done: 0,
             division: None,
             output: Output::new(front_end.stft(), channels),
             hum: RemovedHum::new(channels, amplitude(separator.settings.gain.floor_db)),
@@ -268,7 +265,7 @@ impl DenoiseStream {
         }
         let pending = self.front_end.frames();
         if pending > 0 {
-            let snapshots = snapshots.filter(|_| self.frames_done == 0);
+            let snapshots = snapshots.filter(|_| self.record.frames == 0);
             self.separate(pending, true, progress, snapshots)?;
         }
         let (stft, samples) = (self.front_end.stft(), self.front_end.samples());
@@ -313,7 +310,7 @@ impl DenoiseStream {
 
     /// Duration of the finished part, s.
     fn seconds_done(&self) -> f64 {
-        self.frames_done as f64 * self.front_end.stft().grid().frame_seconds
+        self.record.frames as f64 * self.front_end.stft().grid().frame_seconds
     }
 
     /// Separates the first `frames` waiting frames, and synthesises them up to the overlap with the next block.
@@ -333,14 +330,10 @@ impl DenoiseStream {
         let progress =
             &mut |seconds: f64| progress.report(second_pass.map_or(seconds, |done| (seconds + done) / 2.0));
         let mut gains = self.all_gains(span, progress, snapshots)?;
-        let together = memory::together(&gains, &self.front_end);
-        self.record.add_gain_std(&together);
-        self.record.add_levels(&self.front_end, &together, last);
-        drop(together);
+        self.record.add_gains(&self.front_end, &gains, last);
         let mut spectra = self.front_end.take(span.done());
         let held = self.microphones.as_mut().map(|all| all.hold(&mut gains[0].applied, &spectra));
-        let at = FramePlace { first: self.frames_done, last };
-        self.record.add_frames(self.front_end.stft(), &spectra, &gains, &self.hum, at);
+        self.record.add_frames(self.front_end.stft(), &spectra, &gains, &self.hum, last);
         match &mut self.array {
             Some(array) => {
                 array.inputs.push(&spectra);
@@ -357,7 +350,6 @@ impl DenoiseStream {
             held.replace(&mut spectra);
         }
         self.output.push(&spectra);
-        self.frames_done += span.done() as u64;
         Ok(())
     }
 

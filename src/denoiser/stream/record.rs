@@ -1,6 +1,6 @@
 //! Bookkeeping of a stream: energies, pauses, diagnostics of the draws, levels, speech track and standard deviations.
 
-use super::memory::{BlockMemory, FrameGains, of_channel};
+use super::memory::{BlockMemory, FrameGains, of_channel, together};
 use super::removed_hum::RemovedHum;
 use crate::decibels::decibels;
 use crate::denoiser::block::ChainResult;
@@ -14,7 +14,7 @@ use crate::transform::{Spectrogram, Stft, bin_power};
 pub(super) struct Record {
     energy: Energy,
     /// Number of finished frames.
-    frames: usize,
+    pub frames: u64,
     pauses: Pauses,
     pub chain: ChainResult,
     /// Standard deviation of the gain (bins x frames) of finished frames that was not taken yet, if recorded.
@@ -80,14 +80,6 @@ struct FrameLevel {
     powers: [f64; 3],
 }
 
-/// Where finished frames are in the recording.
-pub(super) struct FramePlace {
-    /// Frames before them.
-    pub first: u64,
-    /// Whether they are the last.
-    pub last: bool,
-}
-
 impl Pauses {
     /// One frame in so many counts as a pause.
     const ONE_IN: usize = 5;
@@ -128,19 +120,23 @@ impl MeanSquare {
 }
 
 impl Record {
-    /// Adds the standard deviations of finished frames.
-    pub(super) fn add_gain_std(&mut self, gains: &FrameGains) {
+    /// Adds the standard deviations, the levels and the speech of finished frames, which are the first that wait.
+    pub(super) fn add_gains(&mut self, front_end: &FrontEnd, gains: &[FrameGains], last: bool) {
+        let has_meters = self.levels.is_some() || self.speech.is_some();
+        if self.gain_std.is_none() && !has_meters {
+            return;
+        }
+        let gains = together(gains, front_end);
         if let Some(gain_std) = &mut self.gain_std {
             gain_std.extend_from_slice(&gains.gain_std);
         }
+        if has_meters {
+            self.add_levels(front_end, &gains, last);
+        }
     }
 
-    /// Adds the levels and the speech of finished frames, which are the first that wait.
-    pub(super) fn add_levels(&mut self, front_end: &FrontEnd, gains: &FrameGains, last: bool) {
+    fn add_levels(&mut self, front_end: &FrontEnd, gains: &FrameGains, last: bool) {
         let Self { levels, speech, .. } = self;
-        if levels.is_none() && speech.is_none() {
-            return;
-        }
         let stft = front_end.stft();
         let mean_square = MeanSquare::new(stft, front_end.spectrograms().count());
         let bins = stft.bins();
@@ -174,7 +170,7 @@ impl Record {
         spectra: &[Spectrogram],
         gains: &[FrameGains],
         hum: &RemovedHum,
-        at: FramePlace,
+        last: bool,
     ) {
         let (bins, mean_square) = (stft.bins(), MeanSquare::new(stft, spectra.len()));
         let done = gains[0].gain.len() / bins;
@@ -192,16 +188,16 @@ impl Record {
                 level.powers[1] += factor * left;
             }
         }
-        for (level, frame) in levels.iter_mut().zip(at.first + 1..) {
+        for (level, frame) in levels.iter_mut().zip(self.frames + 1..) {
             let square = hum.mean_square(stft.window(), frame * stft.hop() as u64);
             level.powers[2] = square;
             self.energy.hum += square / mean_square.factor(1);
         }
-        self.frames += done;
         // Frames that reach beyond the ends of the recording are no pauses.
         let edge = (stft.window() - 1) / stft.hop();
-        let start = if at.first == 0 { edge.min(done) } else { 0 };
-        let end = if at.last { done.saturating_sub(edge).max(start) } else { done };
+        let start = if self.frames == 0 { edge.min(done) } else { 0 };
+        let end = if last { done.saturating_sub(edge).max(start) } else { done };
+        self.frames += done as u64;
         self.pauses.add(&levels[start..end]);
     }
 
