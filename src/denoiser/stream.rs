@@ -1,8 +1,8 @@
 //! Denoising block by block: input frames, inference per block, output samples.
 
+mod array_floor;
 mod difference;
 mod memory;
-mod microphones;
 mod output;
 mod record;
 mod removed_hum;
@@ -23,9 +23,9 @@ use crate::random::SeedTree;
 use crate::signal::progress::{self, ProgressCallback};
 use crate::transform::{Spectrogram, Stft};
 use crate::wiener::{GainSettings, Strength, sparing};
+use array_floor::ArrayFloor;
 use difference::ChannelDifference;
 use memory::{BlockGains, BlockMemory, FrameGains, OVERLAP_FRAMES, Span, of_channel};
-use microphones::Microphones;
 use output::Output;
 use record::Record;
 pub(super) use record::Summary;
@@ -53,8 +53,8 @@ pub(super) struct DenoiseStream {
     hum: RemovedHum,
     /// Of several microphones.
     array: Option<Array>,
-    /// Of the second pass of an array, which has a channel for each microphone.
-    microphones: Option<Microphones>,
+    /// In the second pass of an array, if the minimum gain is that of both passes together.
+    array_floor: Option<ArrayFloor>,
     /// Whether blocks with little noise are left as they are; those of an array are not.
     spares: bool,
     /// What is reported.
@@ -90,7 +90,7 @@ impl DenoiseStream {
             output: Output::new(front_end.stft(), channels),
             hum: RemovedHum::new(channels, amplitude(separator.settings.gain.floor_db)),
             array: None,
-            microphones: None,
+            array_floor: None,
             spares: separator.settings.gain.spare,
             record: Record::default(),
             separator,
@@ -332,7 +332,7 @@ impl DenoiseStream {
         let mut gains = self.all_gains(span, progress, snapshots)?;
         self.record.add_gains(&self.front_end, &gains, last);
         let mut spectra = self.front_end.take(span.done());
-        let held = self.microphones.as_mut().map(|all| all.hold(&mut gains[0].applied, &spectra));
+        let held = self.array_floor.as_mut().map(|floor| floor.hold(&mut gains[0].applied, &spectra));
         self.record.add_frames(self.front_end.stft(), &spectra, &gains, &self.hum, last);
         match &mut self.array {
             Some(array) => {

@@ -1,6 +1,6 @@
 //! The second pass over the channels of an array.
 
-use super::microphones::Microphones;
+use super::array_floor::ArrayFloor;
 use super::{DenoiseStream, Output};
 use crate::array::LinearFilter;
 use crate::denoiser::block::Separator;
@@ -84,8 +84,8 @@ impl SecondPass {
         stream.front_end.skip_repair();
         stream.spares = false;
         // At the default, noise is inaudible after either pass.
-        stream.microphones =
-            (floor_db > NORMAL_FLOOR_DB).then(|| Microphones::new(stream.stft().bins(), channels, floor_db));
+        stream.array_floor =
+            (floor_db > NORMAL_FLOOR_DB).then(|| ArrayFloor::new(stream.stft().bins(), channels, floor_db));
         Ok(Self {
             inputs: Channels::new(&stft, channels),
             found: Channels::new(&stft, channels),
@@ -106,8 +106,8 @@ impl SecondPass {
 
     /// Takes the next frames of every microphone, those of the first pass.
     pub(super) fn push_frames(&mut self, spectra: &[Spectrogram]) {
-        if let Some(microphones) = &mut self.stream.microphones {
-            microphones.push(spectra);
+        if let Some(array_floor) = &mut self.stream.array_floor {
+            array_floor.push(spectra);
         }
     }
 

@@ -7,7 +7,7 @@ use crate::transform::{Spectrogram, bin_power};
 ///
 /// The linear filter before the second pass removes noise, too. The minimum gain limits both together: where less than that part
 /// of the microphones would be left, it is what is left of them.
-pub(super) struct Microphones {
+pub(super) struct ArrayFloor {
     frames: Vec<Spectrogram>,
     /// Minimum gain.
     floor: f32,
@@ -21,7 +21,7 @@ pub(super) struct Held {
     frames: Vec<Spectrogram>,
 }
 
-impl Microphones {
+impl ArrayFloor {
     pub(super) fn new(bins: usize, channels: usize, floor_db: f64) -> Self {
         Self { frames: vec![Spectrogram::new(bins, 0); channels], floor: amplitude(floor_db) }
     }
