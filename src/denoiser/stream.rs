@@ -419,39 +419,38 @@ impl DenoiseStream {
         }
         let seeds = memory.next_seeds();
         let noise_profile = memory.scaled_noise_profile();
-        let is_short = memory.previous.is_none() && sounding.is_short();
-        let surrounded = is_short && matches!(self.separator.settings.model.noise, NoiseModel::Drifting(_));
+        let is_short = memory.previous.is_none()
+            && sounding.is_short()
+            && matches!(self.separator.settings.model.noise, NoiseModel::Drifting(_));
         let mut alone = Vec::new();
-        if surrounded {
+        if is_short {
             let noise_profile = noise_profile.as_deref();
             let request = Request { noise_profile, is_short, ..Request::default() };
             let progress = &mut |_: f64| progress.report(0.0);
             alone = self.separator.separate(grid, &sounding.power, request, seeds, progress, None)?.gain;
             sounding.surround(noise_profile, seeds.child(u64::MAX));
         }
-        let (every, show) = snapshots.map(|snapshots| (snapshots.every, snapshots.show)).unzip();
-        let mut show = show.map(|show| {
-            |sweep: usize, partial: Vec<f32>| {
-                let mut gain = vec![0.0; power.len()];
-                sounding.place(&partial, &mut gain);
-                show(sweep, self.filtered(&gain));
-            }
+        let (stream, placed, size) = (&*self, &sounding, power.len());
+        let mut show_whole = None;
+        let snapshots = snapshots.map(|Snapshots { every, show }| {
+            let show = show_whole.insert(move |sweep: usize, partial: Vec<f32>| {
+                let mut gain = vec![0.0; size];
+                placed.place(&partial, &mut gain);
+                show(sweep, stream.filtered(&gain));
+            });
+            Snapshots { every, show }
         });
-        let snapshots = match (every, &mut show) {
-            (Some(every), Some(show)) => Some(Snapshots { every, show }),
-            _ => None,
-        };
         let request = Request {
             previous: self.memories[index].previous.as_ref(),
             noise_profile: noise_profile.as_deref(),
             gain_std: self.record.gain_std.is_some(),
             model_gain: self.record.levels.is_some(),
-            is_short: surrounded,
+            is_short,
             ..Request::default()
         };
         let mut result =
             self.separator.separate(grid, &sounding.power, request, seeds, progress, snapshots)?;
-        if surrounded {
+        if is_short {
             // Either estimate may take the voice for noise.
             sounding.raise(&mut result.gain, &alone);
         } else if self.separator.networks.is_some()
