@@ -9,7 +9,7 @@ mod tests;
 
 use super::DenoiseError;
 use super::settings::Settings;
-use crate::inference::bands::{occupied_bins, place_rows, rows};
+use crate::inference::bands::{occupied_bins, rows};
 use crate::inference::high_band::HighBandState;
 use crate::inference::initial_noise_power;
 use crate::inference::online::OnlineSeparation;
@@ -271,15 +271,14 @@ impl Separator {
         speech_spectra: &'a [f32],
         seeds: SeedTree,
     ) -> Block<'a> {
-        let FrameGrid { bins, bin_hertz, frame_seconds } = grid;
         let Bands { low, occupied } = bands;
         let Settings { model, sampling, .. } = &self.settings;
         let &Request { previous, noise_profile, gain_std, model_gain, model_alone, .. } = request;
         // Factors of a narrower band do not cover the new bins.
         let factors = previous.filter(|previous| previous.occupied == occupied);
         let variation = if self.settings.gain.small_network { SMALL_NETWORK_VARIATION } else { 1.0 };
-        let power_low = rows(power, bins, 0..low);
-        let power_high = rows(power, bins, low..occupied);
+        let power_low = rows(power, grid.bins, 0..low);
+        let power_high = rows(power, grid.bins, low..occupied);
         Block {
             separator: self,
             presence: self
@@ -287,7 +286,8 @@ impl Separator {
                 .as_ref()
                 .filter(|_| !model_alone)
                 .map(|networks| SpeechPresence::new(networks, variation, low, &power_low, &power_high)),
-            bins,
+            grid,
+            bands,
             power,
             power_low,
             power_high,
@@ -301,8 +301,8 @@ impl Separator {
                 alpha_speech: self.alpha_speech(),
                 alpha_noise: model.alpha_noise,
                 noise: model.noise,
-                frame_seconds,
-                bin_hertz,
+                frame_seconds: grid.frame_seconds,
+                bin_hertz: grid.bin_hertz,
                 speech_prior: model.speech_prior,
                 noise_prior: model.noise_prior,
                 previous: factors.map(|previous| &previous.band),
@@ -330,7 +330,8 @@ struct Bands {
 /// The inputs of a block.
 struct Block<'a> {
     separator: &'a Separator,
-    bins: usize,
+    grid: FrameGrid,
+    bands: Bands,
     /// Powers of all bins, of those in the dictionary's band, and of those above that are not empty; x frames.
     power: &'a [f32],
     power_low: Vec<f32>,
@@ -352,11 +353,6 @@ struct Block<'a> {
 impl Block<'_> {
     /// The standard deviation of the gain over the draws, bins x frames; empty if not requested.
     fn gain_std(&self, separation: &Separation) -> Vec<f32> {
-        let mut whole = Vec::new();
-        if self.start.gain_std {
-            whole.resize(self.power.len(), 0.0);
-            place_rows(&separation.gain_std(), &mut whole, self.bins, 0..self.start.bins);
-        }
-        whole
+        if self.start.gain_std { self.join_bands(&separation.gain_std(), None) } else { Vec::new() }
     }
 }

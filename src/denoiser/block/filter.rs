@@ -1,11 +1,10 @@
 //! The Wiener filter of a block: from accumulated gains to the gain, its floor and what is carried over.
 
-use super::Block;
+use super::{Bands, Block};
 use crate::inference::bands::place_rows;
 use crate::inference::high_band::HighBandState;
 use crate::inference::state::Separation;
 use crate::presence::{PoolChange, trace_pool};
-use crate::transform::FrameGrid;
 use crate::wiener::floor::{BinLevels, Floors};
 use crate::wiener::fusion::{HIGH_BAND_WEIGHT, NONSTATIONARY_WEIGHT, WEIGHT, pool_changed, pool_log_odds};
 use crate::wiener::high_band::attenuate_high_band;
@@ -40,7 +39,7 @@ struct BandGain {
 impl Block<'_> {
     /// The filter by the gains that were accumulated.
     pub(super) fn filter(&self, separation: &Separation) -> Filter {
-        let Self { separator, bins, power, start, .. } = self;
+        let Self { separator, grid, power, start, .. } = self;
         let settings = &separator.settings.gain;
         let (low, split) = (self.low_band(separation), start.bins);
         let (high, high_band) = self.high_band(separation, &low).unzip();
@@ -51,15 +50,15 @@ impl Block<'_> {
             Vec::new()
         };
         let (previous_levels, previous_floors) = self.previous_levels.unzip();
-        let levels = BinLevels::new(&gain, power, *bins, previous_levels);
-        let snr_db = levels.snr_db(start.bin_hertz);
+        let levels = BinLevels::new(&gain, power, grid.bins, previous_levels);
+        let snr_db = levels.snr_db(grid.bin_hertz);
         let with_net = self.presence.is_some();
         if settings.smooth {
             // Gains after fusion are smooth already.
-            let rough = if with_net { split..*bins } else { 0..*bins };
+            let rough = if with_net { split..grid.bins } else { 0..grid.bins };
             smooth_over_frames(&mut gain, &snr_db, rough);
         }
-        let mut floors = Floors::new(settings, with_net, &levels, &snr_db, start.bin_hertz, previous_floors);
+        let mut floors = Floors::new(settings, with_net, &levels, &snr_db, grid.bin_hertz, previous_floors);
         // The speech estimate of the high band is uncertain: no more noise is left there than just below.
         floors.level_off(split);
         let decays = self.suppress_reverberation(&mut gain);
@@ -103,7 +102,7 @@ impl Block<'_> {
             match &presence.high {
                 Some(high) => {
                     let mut log_odds = high.clone();
-                    let bins = high.len() / presence.frames.len();
+                    let bins = self.bands.occupied - self.bands.low;
                     lower_steady(&mut log_odds, &model, bins, HIGH_BAND_RULE);
                     pool_log_odds(&mut pooled, &log_odds, &presence.frames, HIGH_BAND_WEIGHT);
                 }
@@ -122,27 +121,25 @@ impl Block<'_> {
     }
 
     /// The values of both bands in one matrix of all bins x frames; empty bins have 0.
-    fn join_bands(&self, low: &[f32], high: Option<&Vec<f32>>) -> Vec<f32> {
-        let Self { bins, power, start, .. } = self;
-        let mut whole = vec![0.0; power.len()];
-        place_rows(low, &mut whole, *bins, 0..start.bins);
+    pub(super) fn join_bands(&self, low: &[f32], high: Option<&Vec<f32>>) -> Vec<f32> {
+        let (bins, Bands { low: split, occupied }) = (self.grid.bins, self.bands);
+        let mut whole = vec![0.0; self.power.len()];
+        place_rows(low, &mut whole, bins, 0..split);
         if let Some(high) = high {
-            let occupied = start.bins + high.len() / (power.len() / bins);
-            place_rows(high, &mut whole, *bins, start.bins..occupied);
+            place_rows(high, &mut whole, bins, split..occupied);
         }
         whole
     }
 
     /// Attenuates late reverberation as the settings ask, and returns the decays of the room so far.
     fn suppress_reverberation(&self, gain: &mut [f32]) -> Decays {
-        let Self { separator, bins, power, start, previous_decays, .. } = self;
+        let Self { separator, grid, power, previous_decays, .. } = self;
         let speech: Vec<f32> = gain.iter().zip(*power).map(|(gain, power)| gain * gain * power).collect();
-        let grid = FrameGrid { bins: *bins, bin_hertz: start.bin_hertz, frame_seconds: start.frame_seconds };
         let mut decays = previous_decays.cloned().unwrap_or_default();
-        decays.count(&speech, grid);
+        decays.count(&speech, *grid);
         let amount = separator.settings.gain.dereverb as f32;
         if amount > 0.0 {
-            reverberation::suppress(gain, &speech, grid, &decays, amount);
+            reverberation::suppress(gain, &speech, *grid, &decays, amount);
         }
         decays
     }

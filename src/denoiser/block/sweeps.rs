@@ -72,7 +72,7 @@ impl Block<'_> {
     ) -> Result<ChainResult, DenoiseError> {
         let mut gibbs = Gibbs::new(separation, settings, self.seeds.child(1))?;
         gibbs.adapt(true);
-        let mut monitor = GainMonitor::new(self.start.bins, self.power.len() / self.bins);
+        let mut monitor = GainMonitor::new(self.start.bins, self.power.len() / self.grid.bins);
         for sweep in 0..settings.iterations {
             if sweep == settings.burn_in {
                 gibbs.adapt(false);
@@ -108,9 +108,9 @@ impl Block<'_> {
 
     /// The mean gain (bins x frames) above the dictionary's band, whose separation is `low`, and the state to carry over.
     pub(super) fn separate_high_band(&self, low: &Separation) -> (Vec<f32>, HighBandState) {
-        let Self { separator, power, power_high, .. } = self;
+        let Self { separator, bands, power_high, .. } = self;
         let start = Start {
-            bins: power_high.len() / (power.len() / self.bins),
+            bins: bands.occupied - bands.low,
             noise_profile: self.noise_high,
             gain_std: false,
             ..self.start.clone()
