@@ -59,11 +59,9 @@ impl Sounding {
         if let Some(profile) = noise_profile {
             noise = profile.iter().copied().map(f64::from).collect();
         }
-        let mut random = seeds.rng(0);
-        // Powers of noise are distributed exponentially.
-        let draw = |mean: &f64| (-mean * libm::log(1.0 - random.random::<f64>())) as f32;
+        let mut draw = noise_powers(seeds);
         let frames = self.places.len() + 2 * SURROUNDING_FRAMES;
-        let mut power: Vec<f32> = (0..frames).flat_map(|_| &noise).map(draw).collect();
+        let mut power: Vec<f32> = (0..frames).flat_map(|_| &noise).map(|&mean| draw(mean)).collect();
         // The noise goes on where the windows reach beyond the ends of the recording.
         let within = power[SURROUNDING_FRAMES * self.bins..].iter_mut().zip(&self.power);
         within.for_each(|(noise, &x)| *noise = noise.max(x));
@@ -78,10 +76,8 @@ impl Sounding {
         }
         let sum: f64 = self.power.iter().map(|&x| f64::from(x)).sum();
         let mean = FILL * sum / self.power.len() as f64;
-        let mut random = seeds.rng(0);
-        // Powers of noise are distributed exponentially.
-        let mut draw = || (-mean * libm::log(1.0 - random.random::<f64>())) as f32;
-        Some(block.iter().map(|&x| x.max(draw())).collect())
+        let mut draw = noise_powers(seeds);
+        Some(block.iter().map(|&x| x.max(draw(mean))).collect())
     }
 
     /// Raises `gain` (bins x frames), as many as there are powers, to `filled`, that of the whole block with its silence filled, if
@@ -108,4 +104,10 @@ impl Sounding {
             block[t * bins..(t + 1) * bins].copy_from_slice(frame);
         }
     }
+}
+
+/// Draws powers of noise, by their mean: they are distributed exponentially.
+fn noise_powers(seeds: SeedTree) -> impl FnMut(f64) -> f32 {
+    let mut random = seeds.rng(0);
+    move |mean| (-mean * libm::log(1.0 - random.random::<f64>())) as f32
 }
