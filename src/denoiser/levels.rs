@@ -169,8 +169,9 @@ pub(super) struct LevelMeter {
     next: Option<Slot>,
     /// Slots with levels.
     ended: u64,
-    recent: Recent,
-    loud: Loud,
+    /// Features of all bands together, and the greatest mean square of each band and those beside it.
+    recent: RecentMeans,
+    loud: RecentMeans,
     net: QuantileNet,
     done: Vec<Option<SpeechLevel>>,
     taken: u64,
@@ -201,41 +202,24 @@ impl Cell {
 }
 
 /// Exponentially weighted means over the last slots.
-#[derive(Debug, Clone, Copy, Default)]
-struct Recent {
-    sums: [f64; 3],
-    weight: f64,
-}
-
-impl Recent {
-    /// The means including the next values.
-    fn push(&mut self, values: [f64; 3]) -> [f64; 3] {
-        self.weight = SLOT_DECAY * self.weight + (1.0 - SLOT_DECAY);
-        for (sum, value) in self.sums.iter_mut().zip(values) {
-            *sum = SLOT_DECAY * *sum + (1.0 - SLOT_DECAY) * value;
-        }
-        self.sums.map(|sum| sum / self.weight)
-    }
-}
-
-/// Exponentially weighted mean of the greatest mean square of a band and those beside it.
 #[derive(Debug, Default)]
-struct Loud {
+struct RecentMeans {
     sums: Vec<f64>,
     weight: f64,
 }
 
-impl Loud {
-    fn push(&mut self, squares: &[f64]) {
-        self.sums.resize(squares.len(), 0.0);
+impl RecentMeans {
+    /// Takes the values of the next slot.
+    fn push(&mut self, values: impl ExactSizeIterator<Item = f64>) {
+        self.sums.resize(values.len(), 0.0);
         self.weight = SLOT_DECAY * self.weight + (1.0 - SLOT_DECAY);
-        for (band, (sum, square)) in self.sums.iter_mut().zip(squares).enumerate() {
-            *sum = SLOT_DECAY * *sum + (1.0 - SLOT_DECAY) * square.max(beside(squares, band));
+        for (sum, value) in self.sums.iter_mut().zip(values) {
+            *sum = SLOT_DECAY * *sum + (1.0 - SLOT_DECAY) * value;
         }
     }
 
-    fn mean(&self, band: usize) -> f64 {
-        self.sums[band] / self.weight
+    fn mean(&self, index: usize) -> f64 {
+        self.sums[index] / self.weight
     }
 }
 
@@ -306,8 +290,8 @@ impl LevelMeter {
             before: None,
             next: None,
             ended: 0,
-            recent: Recent::default(),
-            loud: Loud::default(),
+            recent: RecentMeans::default(),
+            loud: RecentMeans::default(),
             net,
             done: Vec::new(),
             taken: 0,
@@ -398,8 +382,12 @@ impl LevelMeter {
         self.ended += 1;
         let mut whole = Cell::default();
         slot.framed.cells.iter().for_each(|cell| whole.add(cell));
-        let all = whole.features().map(|all| (all, self.recent.push(all)));
-        self.loud.push(&slot.expected);
+        let all = whole.features().map(|all| {
+            self.recent.push(all.into_iter());
+            (all, [0, 1, 2].map(|index| self.recent.mean(index)))
+        });
+        let loud = slot.expected.iter().enumerate();
+        self.loud.push(loud.map(|(band, square)| square.max(beside(&slot.expected, band))));
         for (band, cell) in slot.framed.cells.iter().enumerate() {
             let Some((own, (all, recent))) = cell.features().zip(all) else {
                 self.done.push(None);
