@@ -4,7 +4,6 @@ use super::DenoiseError;
 use crate::repair::{Hum, ImpulseRepair, Impulses, Offset, Outliers};
 use crate::signal::{InvalidSignal, check_recording};
 use crate::transform::{Analyser, Spectrogram, Stft};
-use std::borrow::Cow;
 
 /// Frames per block; impulses are detected block by block.
 pub(super) const BLOCK_FRAMES: usize = 512;
@@ -82,11 +81,7 @@ impl Repair {
         if found != Impulses::None {
             tracing::info!(?found, "removed time-domain impulses");
         }
-        let repaired = match repaired {
-            Cow::Owned(repaired) => Some(repaired),
-            Cow::Borrowed(_) => None,
-        };
-        (repaired.unwrap_or(centred), outliers, found)
+        (repaired.into_owned(), outliers, found)
     }
 }
 

@@ -185,8 +185,7 @@ impl LiveDenoiser {
         within("latency_seconds", latency_seconds, least..=most.min(window_seconds))?;
         controls.validate()?;
         check_recording(sample_rate, channels)?;
-        let stft =
-            LowDelayStft::new(sample_rate, separator.dictionary.header().window_seconds, latency_seconds)?;
+        let stft = LowDelayStft::new(sample_rate, window_seconds, latency_seconds)?;
         let (bins, hop, seconds) = (stft.bins(), stft.hop(), stft.frame_seconds());
         let high = ((NETWORK_HERTZ * window_seconds).round() as usize + 1).min(bins);
         let causal = separator.networks.as_ref().map(|networks| Arc::clone(&networks.causal));
