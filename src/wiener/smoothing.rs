@@ -1,5 +1,6 @@
 //! Smoothing of the gain over frames, against musical noise.
 
+use crate::decibels::power;
 use std::ops::Range;
 
 /// Signal-to-noise ratio at which gains are smoothed by half, dB.
@@ -14,7 +15,7 @@ pub(crate) fn smooth_over_frames(gain: &mut [f32], snr_db: &[f64], rough: Range<
     let bins = snr_db.len();
     let before = gain.to_vec();
     let frames = gain.len() / bins;
-    let weight = |&snr: &f64| 1.0 / (1.0 + libm::pow(10.0, (snr - HALF_SMOOTH_DB) / 10.0)) as f32;
+    let weight = |&snr: &f64| 1.0 / (1.0 + power(snr - HALF_SMOOTH_DB)) as f32;
     let weights: Vec<f32> = snr_db[rough.clone()].iter().map(weight).collect();
     for (t, frame) in gain.chunks_exact_mut(bins).enumerate() {
         let (previous, next) = (t.saturating_sub(1) * bins, (t + 1).min(frames - 1) * bins);

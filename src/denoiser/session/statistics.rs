@@ -1,7 +1,7 @@
 //! Statistics of a session, over all of its streams.
 
 use crate::array::MicrophoneFault;
-use crate::decibels::decibels;
+use crate::decibels::{decibels, power};
 use crate::denoiser::block::ChainResult;
 use crate::denoiser::stream::Summary;
 use crate::inference::SamplerStatistics;
@@ -121,7 +121,7 @@ fn estimated_snr(summaries: &[Summary], snr_db: fn(&Summary) -> f64) -> Option<f
 fn expected_sdr(summaries: &[Summary]) -> Option<f64> {
     let of_stream = |summary: &Summary| {
         let speech = speech(summary.input_energy, summary.snr_before_db);
-        let error = speech * libm::pow(10.0, -summary.expected_sdr_db / 10.0);
+        let error = speech * power(-summary.expected_sdr_db);
         if speech > 0.0 { (speech, error) } else { (0.0, 0.0) }
     };
     let (speech, error) =
@@ -131,17 +131,13 @@ fn expected_sdr(summaries: &[Summary]) -> Option<f64> {
 
 /// Energy of the speech in a recording.
 fn speech(energy: f64, snr_db: f64) -> f64 {
-    if energy > 0.0 { energy / (1.0 + libm::pow(10.0, -snr_db / 10.0)) } else { 0.0 }
+    if energy > 0.0 { energy / (1.0 + power(-snr_db)) } else { 0.0 }
 }
 
 /// Mean power of the levels of all streams; those of silent streams are NaN.
 fn mean_power(summaries: &[Summary], level_db: fn(&Summary) -> f64) -> Option<f64> {
-    let powers: Vec<f64> = summaries
-        .iter()
-        .map(level_db)
-        .filter(|level| !level.is_nan())
-        .map(|level| libm::pow(10.0, level / 10.0))
-        .collect();
+    let powers: Vec<f64> =
+        summaries.iter().map(level_db).filter(|level| !level.is_nan()).map(power).collect();
     (!powers.is_empty()).then(|| powers.iter().sum::<f64>() / powers.len() as f64)
 }
 

@@ -1,5 +1,6 @@
 //! How much the channels of a recording differ: in ordinary stereo little, with a microphone for each speaker much.
 
+use crate::decibels::decibels;
 use crate::transform::{FrameGrid, Spectrogram, bin_power};
 
 /// Frames of a slot, 0.13 s.
@@ -79,8 +80,7 @@ impl ChannelDifference {
             if all == 0.0 {
                 continue;
             }
-            let levels: Vec<f64> =
-                powers.iter().map(|power| 10.0 * libm::log10(power / all + MIN_PART)).collect();
+            let levels: Vec<f64> = powers.iter().map(|power| decibels(power / all + MIN_PART)).collect();
             let sum: f64 = levels.iter().sum();
             for (sums, level) in sums.iter_mut().zip(&levels) {
                 let others = (sum - level) / (count - 1) as f64;

@@ -2,7 +2,7 @@
 
 use super::memory::{BlockMemory, FrameGains, of_channel, together};
 use super::removed_hum::RemovedHum;
-use crate::decibels::decibels;
+use crate::decibels::{decibels, power};
 use crate::denoiser::block::ChainResult;
 use crate::denoiser::front_end::FrontEnd;
 use crate::denoiser::levels::{LevelFrame, LevelMeter};
@@ -206,8 +206,7 @@ impl Record {
         let Energy { input, speech, speech_left, noise_left, error, hum } = self.energy;
         let [before, after, hum_in_pauses] = self.pauses.levels();
         let mean_square = MeanSquare::new(front_end.stft(), front_end.spectrograms().count());
-        let correction_db = snr_correction_db(decibels(speech / (input - speech)));
-        let correction = libm::pow(10.0, -correction_db / 10.0);
+        let correction = power(-snr_correction_db(decibels(speech / (input - speech))));
         Summary {
             input_energy: input + hum,
             snr_before_db: decibels(speech / (correction * (input - speech) + hum)),
