@@ -21,7 +21,6 @@ mod workspace_pool;
 pub(crate) use counters::SamplerCounters;
 pub use counters::SamplerStatistics;
 pub(crate) use gibbs::Gibbs;
-pub(crate) use monte_carlo::GainMonitor;
-pub(crate) use monte_carlo::MonteCarloAccumulator;
+pub(crate) use monte_carlo::{GainMonitor, MonteCarloAccumulator};
 pub use settings::{EmSettings, HamcmcMemory, ImpulseMode, Positivity, SamplingSettings};
 pub(crate) use start::initial_noise_power;

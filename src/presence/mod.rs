@@ -23,16 +23,15 @@ mod soft_passages;
 mod tests;
 
 pub(crate) use bands::FIRST_WIDE_BIN;
+use bands::{Bands, Interpolation, edges, features};
+pub(crate) use causal::{CausalNetwork, CausalPresenceNet};
 pub use header::PresenceNetError;
 use header::PresenceNetHeader;
 pub(crate) use high_band::HighBandPresenceNet;
-use sizes::BANDS;
-
-use bands::{Bands, Interpolation, edges, features};
-pub(crate) use causal::{CausalNetwork, CausalPresenceNet};
 pub(crate) use near::{RecentPresence, frame_presence};
 use network::{Kind, Network};
 pub(crate) use pool::{PoolChange, PoolNet, trace_pool};
+use sizes::BANDS;
 use soft_passages::SoftPassages;
 
 /// Of the log odds of a recording, one in so many lies above its certainty.

@@ -1,7 +1,6 @@
 //! Whether there is speech near a frame at all: peaks of steady noise that look like speech are removed where there is none.
 
 use crate::kernels::vector;
-use std::cmp::Ordering;
 
 /// Frames to either side within which speech counts as near.
 const NEAR_FRAMES: usize = 16;
@@ -68,8 +67,7 @@ impl RecentPresence {
 /// The `place`-th highest of the values, at most as many as there are; `sorted` has room for them.
 fn nth_highest(values: &[f32], place: usize, sorted: &mut [f32]) -> f32 {
     sorted.copy_from_slice(values);
-    let descending = |a: &f32, b: &f32| -> Ordering { b.total_cmp(a) };
-    *sorted.select_nth_unstable_by(place.min(values.len()) - 1, descending).1
+    *sorted.select_nth_unstable_by(place.min(values.len()) - 1, |a, b| b.total_cmp(a)).1
 }
 
 /// The probability of speech by the highest of the log odds of near frames, and those of even odds.
