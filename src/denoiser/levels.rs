@@ -264,7 +264,6 @@ impl LevelMeter {
     /// For frames of this transform, of so many channels.
     pub(super) fn new(stft: &Stft, channels: usize, net: QuantileNet) -> Self {
         let (grid, sample_rate) = (stft.grid(), stft.sample_rate());
-        let window_seconds = stft.window() as f64 / f64::from(sample_rate);
         let edge = |band: i32| 1000.0 * libm::exp2((f64::from(band) - 0.5) / 3.0);
         // Windows are rounded at some rates: half the rate is not exactly that of the highest bin.
         let highest = (grid.bins - 1) as f64 * grid.bin_hertz * 1.001;
@@ -279,7 +278,7 @@ impl LevelMeter {
             cells: vec![Cell::default(); bins.len()],
             edges_hertz,
             bins,
-            first_seconds: grid.frame_seconds - window_seconds / 2.0,
+            first_seconds: stft.first_seconds(),
             frame_seconds: grid.frame_seconds,
             frames: 0,
             slot: 0,

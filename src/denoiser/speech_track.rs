@@ -10,7 +10,7 @@ mod tests;
 use super::voice_activity::{LOUDEST_SECONDS, MIN_LEVEL, SpeechBands};
 use crate::decibels::decibels;
 use crate::kernels::vector;
-use crate::transform::FrameGrid;
+use crate::transform::Stft;
 use std::collections::VecDeque;
 
 /// Duration of a slot, s.
@@ -130,11 +130,12 @@ impl Open {
 }
 
 impl TrackMeter {
-    /// For frames on this grid, with windows of `window_seconds`.
-    pub(super) fn new(grid: FrameGrid, window_seconds: f64) -> Self {
+    /// For frames of this transform.
+    pub(super) fn new(stft: &Stft) -> Self {
+        let grid = stft.grid();
         Self {
             bands: SpeechBands::new(grid.bins, grid.bin_hertz),
-            first_seconds: grid.frame_seconds - window_seconds / 2.0,
+            first_seconds: stft.first_seconds(),
             frame_seconds: grid.frame_seconds,
             frames: VecDeque::new(),
             first_frame: 0,

@@ -202,9 +202,7 @@ impl DenoiseStream {
     /// samples on.
     pub(super) fn record_speech_track(&mut self) {
         let Self { front_end, record, .. } = self.of_output();
-        let stft = front_end.stft();
-        let window_seconds = stft.window() as f64 / f64::from(stft.sample_rate());
-        record.speech.get_or_insert_with(|| TrackMeter::new(stft.grid(), window_seconds));
+        record.speech.get_or_insert_with(|| TrackMeter::new(front_end.stft()));
     }
 
     /// Returns the probability of speech in all channels together, in the slots finished since the last call, and the

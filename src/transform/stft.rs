@@ -147,6 +147,12 @@ impl Stft {
         }
     }
 
+    /// Time of the centre of the first frame, s: before the first sample.
+    pub(crate) fn first_seconds(&self) -> f64 {
+        let rate = f64::from(self.sample_rate);
+        self.hop as f64 / rate - self.window() as f64 / rate / 2.0
+    }
+
     /// Number of frames of a signal of `samples` samples; 0 if it is empty.
     #[must_use]
     pub fn frames(&self, samples: usize) -> usize {

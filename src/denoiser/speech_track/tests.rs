@@ -1,12 +1,12 @@
 //! Tests of the speech track.
 
 use super::*;
-use crate::transform::{DEFAULT_WINDOW_SECONDS, Stft};
+use crate::transform::DEFAULT_WINDOW_SECONDS;
 
 /// Speech of mean square 0.01 in these sections of a recording, noise of 0.0001 elsewhere and in them.
 fn track(rate: u32, seconds: f64, sections: &[(f64, f64)]) -> SpeechTrack {
-    let grid = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap().grid();
-    let mut meter = TrackMeter::new(grid, DEFAULT_WINDOW_SECONDS);
+    let stft = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap();
+    let (grid, mut meter) = (stft.grid(), TrackMeter::new(&stft));
     let mut found = SpeechTrack::default();
     let frames = ((seconds + DEFAULT_WINDOW_SECONDS) / grid.frame_seconds).ceil() as usize;
     for t in 0..frames {
@@ -69,8 +69,8 @@ fn every_length_has_its_slots() {
 
 #[test]
 fn silence_has_no_speech() {
-    let grid = Stft::new(16_000, DEFAULT_WINDOW_SECONDS).unwrap().grid();
-    let mut meter = TrackMeter::new(grid, DEFAULT_WINDOW_SECONDS);
+    let stft = Stft::new(16_000, DEFAULT_WINDOW_SECONDS).unwrap();
+    let (grid, mut meter) = (stft.grid(), TrackMeter::new(&stft));
     for _ in 0..200 {
         meter.push(&vec![0.0; grid.bins], &vec![0.0; grid.bins]);
     }
