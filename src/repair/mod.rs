@@ -10,6 +10,7 @@ mod heavy_tails;
 mod hum;
 mod live_clicks;
 mod live_hum;
+mod live_offset;
 mod offset;
 mod outliers;
 mod score;
@@ -18,7 +19,8 @@ pub use clipping::Clipping;
 pub(crate) use hum::Hum;
 pub(crate) use live_clicks::LiveClicks;
 pub(crate) use live_hum::LiveHum;
-pub(crate) use offset::{LiveOffset, Offset};
+pub(crate) use live_offset::LiveOffset;
+pub(crate) use offset::Offset;
 pub(crate) use outliers::Outliers;
 use std::borrow::Cow;
 
