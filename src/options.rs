@@ -107,8 +107,8 @@ pub struct Options {
     ///
     /// Default: auto. auto applies one gain to all channels, and denoises each channel alone from where they hold different
     /// sounds, as with a microphone for each speaker; shared applies one gain throughout, which keeps the stereo image;
-    /// separate denoises each channel alone throughout; array treats the 2 to 16 channels as microphones in one scene: it also uses the direction of sounds,
-    /// and returns the voice in each channel.
+    /// separate denoises each channel alone throughout; array treats the 2 to 16 channels as microphones in one scene: it also
+    /// uses the direction of sounds, and returns the voice in each channel.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "HOW", value_parser = words::<ChannelMode>(), hide_short_help = true))]
     pub channels: Option<ChannelMode>,

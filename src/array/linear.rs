@@ -8,10 +8,10 @@ use crate::transform::{FrameGrid, Spectrogram};
 use num_complex::Complex;
 use std::ops::Range;
 
-/// Frames that count, of which the present one is in the middle.
+/// Frames that the filter combines, the present one in the middle.
 const TAPS: usize = 3;
-/// Largest number of channels with so many frames: with more of them, the present frame alone counts, as the work grows with the
-/// square of both.
+/// Maximum number of channels with that many frames. With more channels, the filter combines those of the present frame alone,
+/// as the work grows with the square of both.
 const MAX_CHANNELS_WITH_TAPS: usize = 8;
 /// Diagonal loading of covariances, as a fraction of their mean diagonal: against singular ones.
 const LOADING: f64 = 1e-6;
@@ -19,16 +19,16 @@ const LOADING: f64 = 1e-6;
 const MEMORY_FRAMES: f64 = 94.0;
 /// Frames at the start of a block in which the filter of the last block fades into its own.
 const FADE_FRAMES: usize = 8;
-/// The filter counts in full if all channels together explain at least this part of what one alone leaves of the target. Channels that are the same
-/// explain nothing; two microphones 1 cm apart, in a room, 0.2 to 0.5 (eval/results).
+/// The filter counts in full if all channels together explain at least this part of what one alone leaves of the target.
+/// Channels that are the same explain nothing; two microphones 1 cm apart, in a room, 0.2 to 0.5 (eval/results).
 const FULL_GAIN: f64 = 0.25;
 
 /// In every bin, the linear combination of all channels in three frames that is nearest to each channel of a target, by least
 /// squares.
 ///
-/// An estimate of a voice has errors that change from frame to frame. A filter that is the same in all frames cannot follow them: it
-/// keeps the part of the estimate that all channels explain linearly. Where other channels explain nothing, each channel passes
-/// unchanged.
+/// An estimate of a voice has errors that change from frame to frame. A filter that is the same in all frames cannot follow
+/// them: it keeps the part of the estimate that all channels explain linearly. Where other channels explain nothing, each
+/// channel passes unchanged.
 ///
 /// A channel that has dropped out has no part in the others, and passes unchanged, too.
 pub(crate) struct LinearFilter {
@@ -48,8 +48,8 @@ impl LinearFilter {
         }
     }
 
-    /// The filtered frames `span` of every channel. `inputs` and `targets` hold the frames of every channel, and those around the span as
-    /// far as there are any.
+    /// The filtered frames `span` of every channel. `inputs` and `targets` hold the frames of every channel, and those around
+    /// the span as far as there are any.
     pub(crate) fn filter(
         &mut self,
         inputs: &[Spectrogram],
@@ -200,8 +200,8 @@ impl BinRegression {
         filtered
     }
 
-    /// Values (frames x channels) with silence for the frames before the first and after the last that count: those around frame `t`
-    /// begin at its place.
+    /// Values (frames x channels) with silence for the frames before the first and after the last that count: those around
+    /// frame `t` begin at its place.
     fn padded(&self, inputs: &[Value]) -> Vec<Value> {
         let silence = vec![Value::ZERO; self.taps / 2 * self.channels];
         [&silence, inputs, &silence].concat()

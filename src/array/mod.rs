@@ -32,8 +32,8 @@ pub(crate) const ARRAY_CHANNELS: RangeInclusive<usize> = 2..=16;
 
 /// Filters the channels of one microphone array, block by block, with covariances carried over.
 ///
-/// A channel that has dropped out has no part in the others: the gain alone filters it. The others are filtered by what the whole
-/// block says of them.
+/// A channel that has dropped out has no part in the others: the gain alone filters it. The others are filtered by what the
+/// whole block says of them.
 pub(crate) struct SpatialFilter {
     channels: usize,
     bins: PerPart<Vec<BinFilter>>,
@@ -98,7 +98,8 @@ fn column(spectra: &[Spectrogram], channels: &[usize], bin: usize) -> Vec<Value>
     (0..spectra[0].frames()).flat_map(frame).map(|x| Complex::new(x.re.into(), x.im.into())).collect()
 }
 
-/// Puts the frames of a part into the spectrograms of its channels, from all bins (frames x channels each, from frame `first` on).
+/// Puts the frames of a part into the spectrograms of its channels, from all bins (frames x channels each, from frame `first`
+/// on).
 fn place(of_bins: &[Vec<Complex<f32>>], spectra: &mut [Spectrogram], part: &Part, first: usize) {
     let bins = of_bins.len();
     for (index, &channel) in part.channels.iter().enumerate() {

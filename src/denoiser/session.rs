@@ -107,15 +107,15 @@ pub struct Session {
     streams: Vec<DenoiseStream>,
     /// Input samples of every channel that are not finished.
     waiting: Vec<Vec<f32>>,
-    /// Per channel.
+    /// Clipped samples, by channel.
     clipping: Vec<Clipping>,
-    /// Of an array.
+    /// Faults of the microphones of an array.
     microphones: Option<Microphones>,
     /// Finished samples per channel.
     samples: u64,
-    /// After the first samples, or its end.
+    /// Whether samples have come, or the end.
     started: bool,
-    /// After its end, or an error of a stream.
+    /// Whether the end has come, or an error of a stream.
     ended: bool,
 }
 

@@ -43,15 +43,15 @@ pub(super) struct DenoiseStream {
     separator: Arc<Separator>,
     /// From samples to frames.
     front_end: FrontEnd,
-    /// From block to block: of all channels, or of each.
+    /// State between blocks: one for all channels, or one for each.
     memories: Vec<BlockMemory>,
-    /// While channels that differ would be divided.
+    /// Detection of channels that hold different sounds, until they are divided.
     division: Option<Division>,
     /// From frames to samples.
     output: Output,
     /// Hum that was removed from the input.
     hum: RemovedHum,
-    /// Of several microphones.
+    /// If the channels are those of one microphone array.
     array: Option<Array>,
     /// In the second pass of an array, if the minimum gain is that of both passes together.
     array_floor: Option<ArrayFloor>,
@@ -61,14 +61,14 @@ pub(super) struct DenoiseStream {
     record: Record,
 }
 
-/// What divides the channels.
+/// Detects channels that hold different sounds.
 struct Division {
     difference: ChannelDifference,
-    /// Mean power of the noise per bin to start from, if given, of every channel.
+    /// Mean power of the noise per bin, if given, from which each channel starts once they are divided.
     noise_profiles: Vec<Option<Vec<f32>>>,
 }
 
-/// What is done with several microphones.
+/// The spatial filter of a microphone array, and the second pass over its output.
 struct Array {
     filter: SpatialFilter,
     /// The input without offset and impulses, sample by sample with the output of the filter.
@@ -138,9 +138,9 @@ impl DenoiseStream {
         }
     }
 
-    /// Filters the channels as those of one microphone array: a multichannel Wiener filter with
-    /// the gain of all channels as prior gives the speech in each channel. In a second pass the channels are filtered linearly towards it,
-    /// and denoised; what is recorded, from then on, is of that pass.
+    /// Filters the channels as those of one microphone array: a multichannel Wiener filter with the gain of all channels as
+    /// prior gives the speech in each channel. In a second pass the channels are filtered linearly towards it, and denoised;
+    /// levels, speech track and standard deviations are those of that pass.
     ///
     /// # Errors
     /// [`DenoiseError::ArrayChannels`] unless there are 2 to 16 channels.
@@ -224,8 +224,8 @@ impl DenoiseStream {
         summary
     }
 
-    /// Takes the next samples of every channel and returns the finished ones, which may be fewer or more; `progress` receives the
-    /// duration of the finished part of the recording, s.
+    /// Takes the next samples of every channel and returns the finished ones, which may be fewer or more; `progress` receives
+    /// the duration of the finished part of the recording, s.
     ///
     /// # Errors
     /// [`DenoiseError::Channels`] or [`DenoiseError::Signal`] if the number of channels is another, their lengths differ, or
@@ -395,7 +395,8 @@ impl DenoiseStream {
         Ok(gains)
     }
 
-    /// The gains for powers of a block (bins x frames), with the memory of this index; `progress` receives the completed fraction.
+    /// The gains for powers of a block (bins x frames), with the memory of this index; `progress` receives the completed
+    /// fraction.
     fn gains(
         &mut self,
         index: usize,

@@ -20,8 +20,8 @@ pub struct VoiceActivity {
 pub struct VoiceEvent {
     /// Whether speech starts; otherwise it has ended.
     pub speaking: bool,
-    /// Position in the output, samples per channel since the start or the last reset, exact to a hop, at most half the latency. An end is
-    /// later than the speech by the hang-over.
+    /// Position in the output, samples per channel since the start or the last reset, exact to a hop, at most half the
+    /// latency. An end is later than the speech by the hang-over.
     pub sample: u64,
 }
 

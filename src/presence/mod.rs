@@ -78,8 +78,8 @@ impl PresenceNet {
     }
 
     /// Natural log odds of speech on bands, given `|X|^2` (bins x frames, in any unit) of frames 16 ms apart and bins
-    /// 15.625 Hz apart. Soft passages whose power varies by at least the factor `variation` are estimated twice, and the higher odds
-    /// count; with 1 all of them are.
+    /// 15.625 Hz apart. Soft passages whose power varies by at least the factor `variation` are estimated twice, and the
+    /// higher odds count; with 1 all of them are.
     pub(crate) fn band_log_odds(&self, power: &[f32], bins: usize, variation: f64) -> BandLogOdds {
         let bands = Bands::new(power, bins, &edges(), None);
         let frames = power.len() / bins;

@@ -1,4 +1,5 @@
-//! A second estimate of soft passages: beside a louder voice, the network takes a softer one for noise; at the same level it does not.
+//! A second estimate of soft passages: beside a louder voice, the network takes a softer one for noise; at the same level it
+//! does not.
 
 use super::sizes::{BANDS, PAIR};
 use crate::kernels::convolution::Grid;
@@ -76,8 +77,8 @@ impl SoftPassages {
         passages
     }
 
-    /// How much the power varies in a passage of at least one frame: its highest mean over a syllable relative to the 10 % quantile of
-    /// these means, at least 1.
+    /// How much the power varies in a passage of at least one frame: its highest mean over a syllable relative to the 10 %
+    /// quantile of these means, at least 1.
     fn variation(&self, passage: Range<usize>) -> f64 {
         let start = passage.start.saturating_sub(SYLLABLE - 1);
         let mut powers: Vec<f64> =
@@ -90,8 +91,9 @@ impl SoftPassages {
         highest / *powers.select_nth_unstable_by(tenth, f64::total_cmp).1
     }
 
-    /// Raises the log odds (bands x frames) in soft passages whose power varies by at least the factor `variation` to those that
-    /// `look` finds in `input`, the features of the levelled powers, less a margin. Without such passages there is nothing to look at.
+    /// Raises the log odds (bands x frames) in soft passages whose power varies by at least the factor `variation` to those
+    /// that `look` finds in `input`, the features of the levelled powers, less a margin. Neither is called without such
+    /// passages.
     pub(super) fn raise(
         &self,
         variation: f64,

@@ -1,7 +1,7 @@
 //! Removal of hum: steady tones such as the harmonics of the mains.
 //!
-//! A tone of constant frequency is found to a fraction of a hertz from its phase, so that it can be subtracted and the voice around
-//! it stays. A gain can only attenuate the voice with it.
+//! A tone of constant frequency is found to a fraction of a hertz from its phase, so that it can be subtracted and the voice
+//! around it stays. A gain can only attenuate the voice with it.
 
 use super::{offset::sounding, quantile};
 use crate::range::SettingsError;
@@ -30,7 +30,8 @@ const COHERENCE: f64 = 0.8;
 const AVERAGE_SECONDS: f64 = 0.4;
 /// Iterations of the robust mean.
 const ITERATIONS: usize = 6;
-/// Maximum distance from its mean, relative to the median amplitude, in the quiet frames of a tone: it is 12 dB above all else there.
+/// Maximum distance from its mean, relative to the median amplitude, in the quiet frames of a tone: it is 12 dB above all else
+/// there.
 pub(super) const MAX_DISTANCE: f64 = 0.25;
 /// Frames to either side whose quiet level tells whether the tone is there.
 const NEIGHBOURS: usize = 8;
@@ -81,7 +82,8 @@ pub(super) struct Steady {
 }
 
 impl Steady {
-    /// From the values of a bin in pairs of quiet frames, one `hop` after the other; `None` if there are few or their phases disagree.
+    /// From the values of a bin in pairs of quiet frames, one `hop` after the other; `None` if there are few or their phases
+    /// disagree.
     pub(super) fn of(
         bin: usize,
         pairs: impl Iterator<Item = [Complex<f64>; 2]>,
@@ -118,7 +120,8 @@ impl Hum {
         Ok(Self { stft: Stft::new(sample_rate, WINDOW_SECONDS)?, before: Vec::new(), last: Vec::new() })
     }
 
-    /// Removes the hum from the next block and returns the number of its tones. Blocks without hum, and digital silence, stay unchanged.
+    /// Removes the hum from the next block and returns the number of its tones. Blocks without hum, and digital silence, stay
+    /// unchanged.
     pub(crate) fn remove(&mut self, samples: &mut [f32]) -> usize {
         let rate = f64::from(self.stft.sample_rate());
         let known = self.before.len();

@@ -25,8 +25,8 @@ const ITERATIONS: usize = 2;
 /// Repairs the clicks of a channel causally, if there are more than 2.5 per second. Allocates nothing.
 ///
 /// They are the certain clicks of [`repair`](super::repair): sharp, far above their surroundings and above the loud parts of
-/// the last ten seconds, and of at most 8 ms. Each is replaced while it lasts; from 8 ms on, the signal passes. A click counts once it
-/// is above what follows it, too: the first pulse of a voice after a pause is not.
+/// the last ten seconds, and of at most 8 ms. Each is replaced while it lasts; from 8 ms on, the signal passes. A click counts
+/// once it is above what follows it, too: the first pulse of a voice after a pause is not.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveClicks {
     /// Samples of a hop, and the levels of its blocks.

@@ -265,8 +265,8 @@ impl LiveHum {
         })
     }
 
-    /// Amplitude at the centre of the latest frame and its change per second, by a robust linear fit of amplitudes, the latest first,
-    /// with this quiet level. `None` if too few of them are near the fit.
+    /// Amplitude at the centre of the latest frame and its change per second, by a robust linear fit of amplitudes, the latest
+    /// first, with this quiet level. `None` if too few of them are near the fit.
     fn fit(&self, amplitudes: &[Complex<f64>], quiet_level: f64) -> Option<(Complex<f64>, Complex<f64>)> {
         let mut weights = [0.0; FRAMES];
         let square = |distance: f64, scale: f64| distance * distance + scale * scale;

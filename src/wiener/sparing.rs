@@ -1,5 +1,4 @@
-//! How much of the gain counts by the signal-to-noise ratio: where there is little noise, recognisers of speech make fewer errors
-//! on the input than on denoised speech.
+//! Sparing of blocks with little noise: there, recognisers of speech make fewer errors on the input than on denoised speech.
 
 use crate::decibels::decibels;
 use crate::transform::FrameGrid;

@@ -17,8 +17,8 @@ const FRAMES: usize = 187;
 /// Louder samples, 600 dB above full scale, are limited: sums of them would overflow.
 const LOUDEST: f32 = 1e30;
 
-/// Filters the channels linearly towards what the first pass found, and denoises the result. That has less noise than any channel, so
-/// that the network finds more of the voice in it.
+/// Filters the channels linearly towards what the first pass found, and denoises the result. That has less noise than any
+/// channel, so that the network finds more of the voice in it.
 pub(super) struct SecondPass {
     stft: Stft,
     inputs: Channels,

@@ -48,7 +48,8 @@ impl Sounding {
         self.places.len() < SHORT_FRAMES
     }
 
-    /// Puts noise before and after the frames: that of the profile, or else faint white noise, in no bin more than the recording.
+    /// Puts noise before and after the frames: that of the profile, or else faint white noise, in no bin more than the
+    /// recording.
     pub(super) fn surround(&mut self, noise_profile: Option<&[f32]>, seeds: SeedTree) {
         let mut noise = vec![0.0; self.bins];
         for frame in self.power.chunks_exact(self.bins) {
@@ -80,8 +81,8 @@ impl Sounding {
         Some(block.iter().map(|&x| x.max(draw(mean))).collect())
     }
 
-    /// Raises `gain` (bins x frames), as many as there are powers, to `filled`, that of the whole block with its silence filled, if
-    /// that keeps nearly all: without pauses a clean voice passes for noise in places.
+    /// Raises `gain` (bins x frames), as many as there are powers, to `filled`, that of the whole block with its silence
+    /// filled, if that keeps nearly all: without pauses a clean voice passes for noise in places.
     pub(super) fn raise_clean(&self, gain: &mut [f32], filled: &[f32], grid: FrameGrid) {
         let bins = self.bins;
         let filled: Vec<f32> =

@@ -1,5 +1,5 @@
-//! A second estimate of a softer voice: after a louder one, the network takes it for noise until its mean level and its memory have
-//! followed. The second estimate starts with what the network knows then, and with a mean level of its own.
+//! A second estimate of a softer voice: after a louder one, the network takes it for noise until its mean level and its
+//! memory have followed. The second estimate starts with what the network knows then, and with a mean level of its own.
 
 use super::{MEAN_SECONDS, Memory, RecentMean};
 use crate::kernels::vector;
@@ -9,7 +9,8 @@ use crate::presence::soft_passages::{MARGIN, SOFT};
 const PRESENT_SECONDS: f64 = 0.2;
 /// Time constant by which the level of the loudest voice falls, s.
 const LOUDEST_SECONDS: f64 = 5.0;
-/// The present level relative to the quiet level of all bands, at least, as a factor of power: 8 dB. Below it lies noise in pauses.
+/// The present level relative to the quiet level of all bands, at least, as a factor of power: 8 dB. Below it lies noise in
+/// pauses.
 const ABOVE_QUIET: f64 = 6.309_573;
 
 /// Finds soft passages, and keeps what their estimate needs.
@@ -71,8 +72,8 @@ impl SoftPassage {
         self.first.copy_from_slice(odds);
     }
 
-    /// Replaces the log odds of the second estimate by the higher of both, or by the first, where the present level is not above the
-    /// quiet levels (natural logarithms of power, by band).
+    /// Replaces the log odds of the second estimate by the higher of both, or by the first, where the present level is not
+    /// above the quiet levels (natural logarithms of power, by band).
     pub(super) fn pool(&self, odds: &mut [f32], quiet: &[f32]) {
         let sum: f64 = quiet.iter().map(|&level| f64::from(vector::exp(level))).sum();
         let is_above = self.present.value() * quiet.len() as f64 > ABOVE_QUIET * sum;
