@@ -234,8 +234,6 @@ fn a_session_refuses_invalid_input_and_dithers_integers() {
     let separate = SessionSettings { channels: ChannelMode::Separate, ..SessionSettings::default() };
     assert!(matches!(denoiser.session(8_000, 0, separate.clone()), Err(DenoiseError::Signal(_))));
     let mut session = denoiser.session(8_000, 2, separate).unwrap();
-    assert!(matches!(session.push(&[&[0.0]]), Err(DenoiseError::Channels { found: 1, expected: 2 })));
-    assert!(matches!(session.push(&[&[0.0], &[]]), Err(DenoiseError::Signal(_))));
     let mut noise = denoiser.noise_profile(8_000, 1).unwrap();
     noise.push(&[&[0.1; 8_000]]).unwrap();
     assert!(matches!(
