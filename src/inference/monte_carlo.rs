@@ -24,14 +24,12 @@ pub(crate) struct MonteCarloAccumulator {
 
 impl MonteCarloAccumulator {
     /// Root mean square of the standard errors, of a gain between 0 and 1; NaN without monitored gains.
-    #[must_use]
     pub(crate) fn standard_error(&self) -> f64 {
         (self.squared_error / self.gains as f64).sqrt()
     }
 
     /// Number of independent draws with the same error: the sum of the variances over that of the squared standard errors;
     /// NaN if no gain varied.
-    #[must_use]
     pub(crate) fn effective_draws(&self) -> f64 {
         self.variance / self.squared_error
     }

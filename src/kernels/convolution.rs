@@ -131,13 +131,8 @@ impl Convolution {
     }
 
     fn fill_with_biases(&self, cells: &mut [f32]) {
-        fill(cells, &self.biases);
+        cells.chunks_exact_mut(self.outputs).for_each(|cell| cell.copy_from_slice(&self.biases));
     }
-}
-
-/// Fills every cell with the same values.
-pub(crate) fn fill(cells: &mut [f32], values: &[f32]) {
-    cells.chunks_exact_mut(values.len()).for_each(|cell| cell.copy_from_slice(values));
 }
 
 #[cfg(test)]

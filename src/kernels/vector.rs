@@ -23,7 +23,6 @@ pub(crate) const LN_MIN_POSITIVE: f32 = -87.336_54;
 /// Arguments below `f32::MIN_POSITIVE` (zero, subnormal and negative ones) count as
 /// `f32::MIN_POSITIVE`; the result for a NaN or an infinity is unspecified.
 #[inline(always)]
-#[must_use]
 pub(crate) fn ln(x: f32) -> f32 {
     let x = if x < f32::MIN_POSITIVE { f32::MIN_POSITIVE } else { x };
     // x = m 2^e with m in [sqrt(1/2), sqrt(2)).
@@ -51,7 +50,6 @@ pub(crate) fn ln(x: f32) -> f32 {
 /// Saturates at `f32::MIN_POSITIVE` and just below `f32::MAX`: the result of a finite argument is
 /// always positive, finite and normal. A NaN gives an unspecified value.
 #[inline(always)]
-#[must_use]
 pub(crate) fn exp(x: f32) -> f32 {
     let x = if x < LN_MIN_POSITIVE { LN_MIN_POSITIVE } else { x };
     let x = if x > LN_MAX { LN_MAX } else { x };
@@ -82,7 +80,6 @@ const LN_2_LOW: f32 = -2.121_944_4e-4;
 
 /// `sin(pi x)` for x in \[0, 1/2\], within 2e-7 of the exact value relatively.
 #[inline(always)]
-#[must_use]
 pub(crate) fn sin_pi(x: f32) -> f32 {
     let z = x * x;
     let mut p = 0.077_560_39;
@@ -97,7 +94,6 @@ pub(crate) fn sin_pi(x: f32) -> f32 {
 ///
 /// The relative error grows with `|exponent ln(x)|`, to 1e-5 at its limits.
 #[inline(always)]
-#[must_use]
 pub(crate) fn powf(x: f32, exponent: f32) -> f32 {
     exp(exponent * ln(x))
 }
@@ -161,7 +157,6 @@ impl Philox {
 
     /// Block `index` of the sequence: four words of 32 bits.
     #[inline(always)]
-    #[must_use]
     pub(crate) fn block(&self, index: u32) -> [u32; 4] {
         philox([index, 0, self.nonce[0], self.nonce[1]], self.key)
     }
@@ -184,7 +179,6 @@ fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 
 /// A uniform variable in (0, 1) from 31 of the bits; relative precision is kept towards 0.
 #[inline(always)]
-#[must_use]
 pub(crate) fn uniform(bits: u32) -> f32 {
     // Half a step above the integer keeps 0 out; above 2^24 the conversion rounds, at most to 1.
     const BELOW_ONE: f32 = 1.0 - f32::EPSILON / 2.0;

@@ -31,7 +31,6 @@ pub enum Prior {
 
 impl Prior {
     /// The negative log density at `x > 0`, up to a constant.
-    #[must_use]
     pub(crate) fn potential(&self, x: f64) -> f64 {
         match *self {
             Self::Flat => 0.0,
@@ -43,7 +42,6 @@ impl Prior {
     }
 
     /// The derivative of [`Prior::potential`] at `x > 0`.
-    #[must_use]
     pub(crate) fn slope(&self, x: f64) -> f64 {
         match *self {
             Self::Flat => 0.0,
@@ -55,7 +53,6 @@ impl Prior {
     }
 
     /// The second derivative of [`Prior::potential`] at `x > 0`.
-    #[must_use]
     pub(crate) fn curvature(&self, x: f64) -> f64 {
         match *self {
             Self::Flat => 0.0,

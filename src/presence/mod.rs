@@ -72,7 +72,6 @@ impl PresenceNet {
     }
 
     /// Parameters and training data.
-    #[must_use]
     pub(crate) fn header(&self) -> &PresenceNetHeader {
         &self.header
     }

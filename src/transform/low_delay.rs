@@ -4,7 +4,7 @@ use super::stft::window_samples;
 use crate::range::{SettingsError, within};
 use alphamf_fourier::{ComplexToReal, RealToComplex};
 use num_complex::Complex;
-use std::f64::consts::FRAC_PI_2;
+use std::f64::consts::{FRAC_PI_2, PI};
 use std::sync::Arc;
 
 /// The short-time Fourier transform of a low-overlap pair of windows, one frame at a time and without allocation.
@@ -57,7 +57,7 @@ impl LowDelayStft {
         // The sum of the overlapping Hann windows.
         let sum = overlap as f64 / 2.0;
         let synthesis = analysis[window - delay..].iter().enumerate().map(|(n, analysis)| {
-            let sine = libm::sin(2.0 * FRAC_PI_2 * (n as f64 + 0.5) / delay as f64);
+            let sine = libm::sin(PI * (n as f64 + 0.5) / delay as f64);
             (sine * sine / (sum * analysis * window as f64)) as f32
         });
         Ok(Self {
@@ -72,43 +72,36 @@ impl LowDelayStft {
     }
 
     /// Window length in samples, as of [`Stft`](super::Stft).
-    #[must_use]
     pub(crate) fn window(&self) -> usize {
         self.analysis_window.len()
     }
 
     /// Samples from one frame to the next.
-    #[must_use]
     pub(crate) fn hop(&self) -> usize {
         self.hop
     }
 
     /// Samples from the input to the output.
-    #[must_use]
     pub(crate) fn delay(&self) -> usize {
         self.overlap * self.hop
     }
 
     /// Number of frequency bins, from 0 Hz to half the sample rate.
-    #[must_use]
     pub(crate) fn bins(&self) -> usize {
         self.window() / 2 + 1
     }
 
     /// Distance between frames, s.
-    #[must_use]
     pub(crate) fn frame_seconds(&self) -> f64 {
         self.hop as f64 / f64::from(self.sample_rate)
     }
 
     /// Power per bin of white noise with variance 1: the sum of the squared analysis window.
-    #[must_use]
     pub(crate) fn white_power(&self) -> f32 {
         self.analysis_window.iter().map(|w| w * w).sum()
     }
 
     /// The frames of one channel, before its first sample.
-    #[must_use]
     pub(crate) fn channel(&self) -> LowDelayChannel {
         LowDelayChannel {
             stft: self.clone(),
@@ -119,17 +112,6 @@ impl LowDelayStft {
             forward_scratch: self.forward.make_scratch_vec(),
             inverse_scratch: self.inverse.make_scratch_vec(),
         }
-    }
-}
-
-impl std::fmt::Debug for LowDelayStft {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LowDelayStft")
-            .field("sample_rate", &self.sample_rate)
-            .field("window", &self.window())
-            .field("hop", &self.hop)
-            .field("delay", &self.delay())
-            .finish_non_exhaustive()
     }
 }
 
