@@ -21,7 +21,7 @@ use crate::signal::ErrorKind;
 use crate::signal::progress::{self, Cancelled, ProgressCallback};
 use crate::signal::{SAMPLE_RATE_RANGE, Signal, counted};
 use crate::stable::ALPHA_RANGE;
-use crate::transform::Stft;
+use crate::transform::{DEFAULT_WINDOW_SECONDS, Stft};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::ops::Range;
@@ -55,7 +55,7 @@ pub struct TrainingSettings {
 impl Default for TrainingSettings {
     fn default() -> Self {
         let prior = Prior::Gamma { shape: 0.1, rate: 0.0 };
-        Self { rank: 100, alpha: 0.8, iterations: 60, seed: 0, window_seconds: 0.064, prior }
+        Self { rank: 100, alpha: 0.8, iterations: 60, seed: 0, window_seconds: DEFAULT_WINDOW_SECONDS, prior }
     }
 }
 

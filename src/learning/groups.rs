@@ -1,7 +1,6 @@
 //! Groups of frames, their statistics, and initial spectra.
 
 use super::dictionaries::TrainingSettings;
-use super::sharing::section;
 use crate::inference::em::multiply;
 use crate::inference::state::TILE_FRAMES;
 use crate::kernels::vector;
@@ -15,6 +14,7 @@ use std::ops::Range;
 const GROUPS: usize = 16;
 /// Maximum tiles of a group. Beyond `GROUPS` full groups (18.6 hours at the default hop) there are more groups.
 const MAX_GROUP_TILES: usize = 1 << 13;
+
 /// Tiles that share one copy of the statistics.
 pub(super) struct Group {
     /// Powers (bins x frames) and activations (rank + 1 x frames) of each tile.
@@ -26,6 +26,11 @@ pub(super) struct Group {
 /// Frames of a group, for `frames` frames in all. It depends on their number alone.
 pub(super) fn group_frames(frames: usize) -> usize {
     TILE_FRAMES * frames.div_ceil(TILE_FRAMES).div_ceil(GROUPS).clamp(1, MAX_GROUP_TILES)
+}
+
+/// The section of `size` statistics that process `rank` of `processes` sums.
+fn section(rank: usize, size: usize, processes: usize) -> Range<usize> {
+    rank * size / processes..(rank + 1) * size / processes
 }
 
 /// The statistics of all groups of all processes, `size` numerators and as many denominators of the spectra, summed group by

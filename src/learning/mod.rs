@@ -4,7 +4,6 @@ mod checkpoints;
 mod continuations;
 mod dictionaries;
 mod groups;
-mod sharing;
 
 pub use checkpoints::CheckpointStore;
 pub use continuations::FullBandCorpus;
