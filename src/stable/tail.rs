@@ -16,11 +16,12 @@ pub(crate) fn impulse_quadrature(alpha: f64, count: usize) -> Vec<(f64, f64)> {
     }
     const LEVELS: (f64, f64) = (-8.0, 20.0);
     let survival = |i: f64| 1.0 / (1.0 + libm::exp(LEVELS.0 + (LEVELS.1 - LEVELS.0) * i / count as f64));
+    let law = LogSurvival::new(alpha / 2.0);
     let mut nodes: Vec<_> = (0..count)
         .map(|i| {
             let i = i as f64;
             let probability = survival(i) - survival(i + 1.0);
-            (libm::exp(log_survival_quantile(alpha / 2.0, survival(i + 0.5))), probability)
+            (libm::exp(law.quantile(survival(i + 0.5))), probability)
         })
         .collect();
     let total: f64 = nodes.iter().map(|node| node.1).sum();
@@ -36,65 +37,32 @@ pub(crate) fn log_impulse_quadrature(alpha: f64) -> Vec<(f64, f64)> {
     if alpha >= 2.0 {
         return vec![(0.0, 1.0)];
     }
-    let width = (LEVELS.1 - LEVELS.0) / COUNT as f64;
+    let (law, width) = (LogSurvival::new(alpha / 2.0), (LEVELS.1 - LEVELS.0) / COUNT as f64);
     // Logits from the survival's own side, for its relative accuracy.
     (0..COUNT)
         .map(|i| {
             let logit = LEVELS.0 + (i as f64 + 0.5) * width;
             let (above, below) = (1.0 / (1.0 + libm::exp(logit)), 1.0 / (1.0 + libm::exp(-logit)));
-            (log_survival_quantile(alpha / 2.0, above), above * below * width)
+            (law.quantile(above), above * below * width)
         })
         .collect()
 }
 
-/// The logarithm of a positive stable variable's quantile at which `probability` (in (0, 1)) of
-/// the law lies above, for a stability index `a` in (0, 1) and the Laplace transform `exp(-s^a)`.
+/// The distribution of `log A` for a positive stable variable `A` with the Laplace transform `exp(-s^a)`.
 ///
 /// Kanter's representation `A = (k(U) / E)^((1 - a) / a)`, with `U` uniform on (0, pi) and `E`
 /// exponential, gives `P(A > x) = E[1 - exp(-k(U) x^(-a / (1 - a)))]` (Kanter 1975, eq. 2.1). The
 /// angle is substituted by its logit, so that the contributions near 0 and pi, which decide the
-/// tails, are resolved; the root is found by bisection.
-fn log_survival_quantile(a: f64, probability: f64) -> f64 {
-    let kernel = Kernel::new(a);
-    // P(A > x) lies between these: at -60 nothing of the law is below, and the tail
-    // x^(-a) / gamma(1 - a) bounds it from above.
-    let (mut low, mut high) = (-60.0, 60.0 - libm::log(probability) / a);
-    for _ in 0..60 {
-        let middle = 0.5 * (low + high);
-        if kernel.survival(middle) > probability { low = middle } else { high = middle }
-    }
-    0.5 * (low + high)
-}
-
-/// `P(log A > log_x)` for the law of [`log_survival_quantile`].
-#[cfg(test)]
-pub(crate) fn survival(a: f64, log_x: f64) -> f64 {
-    Kernel::new(a).survival(log_x)
-}
-
-/// The distribution of `log A` for a positive stable variable `A` with the Laplace transform `exp(-s^a)`.
-pub(crate) struct LogSurvival(Kernel);
-
-impl LogSurvival {
-    /// For a stability index `a` in (0, 1).
-    pub(crate) fn new(a: f64) -> Self {
-        Self(Kernel::new(a))
-    }
-
-    /// `P(log A > log_x)`.
-    pub(crate) fn at(&self, log_x: f64) -> f64 {
-        self.0.survival(log_x).min(1.0)
-    }
-}
-
-struct Kernel {
-    exponent: f64,
+/// tails, are resolved.
+pub(crate) struct LogSurvival {
+    a: f64,
     /// Logarithm of k at each angle, and the angle's weight.
     points: Vec<(f64, f64)>,
 }
 
-impl Kernel {
-    fn new(a: f64) -> Self {
+impl LogSurvival {
+    /// For a stability index `a` in (0, 1).
+    pub(crate) fn new(a: f64) -> Self {
         const LOGITS: (f64, f64) = (-18.0, 36.0);
         let step = (LOGITS.1 - LOGITS.0) / POINTS as f64;
         let points = (0..POINTS)
@@ -108,12 +76,26 @@ impl Kernel {
                 (log_k, below * above * step)
             })
             .collect();
-        Self { exponent: a / (1.0 - a), points }
+        Self { a, points }
     }
 
-    fn survival(&self, log_x: f64) -> f64 {
-        let shift = self.exponent * log_x;
-        self.points.iter().map(|&(log_k, weight)| -libm::expm1(-libm::exp(log_k - shift)) * weight).sum()
+    /// `P(log A > log_x)`.
+    pub(crate) fn at(&self, log_x: f64) -> f64 {
+        let shift = self.a / (1.0 - self.a) * log_x;
+        let of_point = |&(log_k, weight): &(f64, f64)| -libm::expm1(-libm::exp(log_k - shift)) * weight;
+        self.points.iter().map(of_point).sum::<f64>().min(1.0)
+    }
+
+    /// The value of `log A` above which `probability`, in (0, 1), of the law lies, by bisection.
+    fn quantile(&self, probability: f64) -> f64 {
+        // P(A > x) lies between these: at -60 nothing of the law is below, and the tail
+        // x^(-a) / gamma(1 - a) bounds it from above.
+        let (mut low, mut high) = (-60.0, 60.0 - libm::log(probability) / self.a);
+        for _ in 0..60 {
+            let middle = 0.5 * (low + high);
+            if self.at(middle) > probability { low = middle } else { high = middle }
+        }
+        0.5 * (low + high)
     }
 }
 
@@ -126,9 +108,7 @@ mod tests {
         // A = 1 / (2 Z^2) with Z standard normal, so P(A > x) = erf(1 / (2 sqrt x)).
         for log_x in [-2.0, 0.0, 3.0, 10.0, 30.0] {
             let exact = libm::erf(0.5 * f64::exp(-0.5 * log_x));
-            for found in [survival(0.5, log_x), LogSurvival::new(0.5).at(log_x)] {
-                assert!((found / exact - 1.0).abs() < 1e-6, "at {log_x}");
-            }
+            assert!((LogSurvival::new(0.5).at(log_x) / exact - 1.0).abs() < 1e-6, "at {log_x}");
         }
     }
 
@@ -159,7 +139,7 @@ mod tests {
     fn follows_the_power_law_of_its_tail() {
         for a in [0.15, 0.45, 0.9, 0.975] {
             let probability = 1e-9;
-            let quantile = log_survival_quantile(a, probability);
+            let quantile = LogSurvival::new(a).quantile(probability);
             let power_law = (-a * quantile).exp() / libm::tgamma(1.0 - a);
             assert!((power_law / probability - 1.0).abs() < 0.02, "a = {a}: {power_law}");
         }
