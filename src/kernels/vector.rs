@@ -14,9 +14,9 @@ pub(crate) fn dispatch<R>(op: impl FnOnce() -> R) -> R {
 }
 
 /// Maximum result of [`ln`] and the argument above which [`exp`] saturates: `ln(f32::MAX)`.
-pub(crate) const LN_MAX: f32 = 88.722_83;
+const LN_MAX: f32 = 88.722_83;
 /// Minimum result of [`ln`] and the argument below which [`exp`] saturates: `ln(f32::MIN_POSITIVE)`.
-pub(crate) const LN_MIN_POSITIVE: f32 = -87.336_54;
+const LN_MIN_POSITIVE: f32 = -87.336_54;
 
 /// Natural logarithm, within 2e-7 of the exact value relatively or 4 units in the last place.
 ///

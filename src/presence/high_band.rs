@@ -28,7 +28,7 @@ const INPUTS: usize = 2 * GROUPS + FEATURES * HIGH_BANDS;
 
 /// Parameters and training data of a high-band network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct HighBandPresenceNetHeader {
+struct HighBandPresenceNetHeader {
     /// Length of the analysis window in training, s.
     pub window_seconds: f64,
     /// Channels of every layer, 1 to 1024.

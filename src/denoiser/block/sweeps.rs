@@ -33,7 +33,7 @@ impl ChainResult {
 }
 
 /// Receives the number of completed sweeps.
-pub(super) type Advance<'a> = dyn FnMut(usize) -> Result<(), Cancelled> + 'a;
+type Advance<'a> = dyn FnMut(usize) -> Result<(), Cancelled> + 'a;
 
 impl Block<'_> {
     /// Number of sweeps of expectation maximisation. A second separation by the model alone has those of the first.

@@ -110,7 +110,7 @@ fn silence_has_no_level_and_ends_have_their_slots() {
 }
 
 /// The mean squares of a signal in bands and slots, by one transform of it with silence after it.
-pub(super) fn mean_squares(samples: &[f32], rate: u32, edges: &[f64]) -> Vec<f64> {
+fn mean_squares(samples: &[f32], rate: u32, edges: &[f64]) -> Vec<f64> {
     let (rate, length) = (f64::from(rate), 2 * samples.len());
     let (forward, inverse) = (alphamf_fourier::forward::<f32>(length), alphamf_fourier::inverse(length));
     let mut padded = samples.to_vec();
