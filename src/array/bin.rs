@@ -231,9 +231,9 @@ impl BinFilter {
         [(speech, speech_before), (noise, noise_before)].map(|(mut matrix, before)| {
             self.normalise(&mut matrix);
             if let Some(before) = before {
-                let share = self.frames / (self.frames + MEMORY_FRAMES);
+                let weight = self.frames / (self.frames + MEMORY_FRAMES);
                 for (value, before) in matrix.values.iter_mut().zip(&before.values) {
-                    *value = *value * (1.0 - share) + before * share;
+                    *value = *value * (1.0 - weight) + before * weight;
                 }
             }
             matrix

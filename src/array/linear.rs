@@ -75,9 +75,9 @@ impl LinearFilter {
             let (by_all, by_one) = (sum(|left| left.by_all), sum(|left| left.by_one));
             // Silence explains nothing: channels pass as they are.
             let gain = if by_one > 0.0 { 1.0 - by_all / by_one } else { 0.0 };
-            let share = (gain / FULL_GAIN).clamp(0.0, 1.0);
+            let weight = (gain / FULL_GAIN).clamp(0.0, 1.0);
             let apply = |(bin, regression): (usize, &mut BinRegression)| {
-                regression.apply(&column(inputs, bin), span.clone(), share)
+                regression.apply(&column(inputs, bin), span.clone(), weight)
             };
             let of_bins: Vec<Vec<Complex<f32>>> = filters.par_iter_mut().enumerate().map(apply).collect();
             place(&of_bins, &mut filtered, &part, span.start);
@@ -148,11 +148,11 @@ impl BinRegression {
 
     /// Fits the filter to the frames `span` (frames x channels) and to those before.
     fn fit(&mut self, inputs: &[Value], targets: &[Value], span: Range<usize>) -> Unexplained {
-        let share = MEMORY_FRAMES / self.frames.max(MEMORY_FRAMES);
-        self.covariance.values.iter_mut().for_each(|sum| *sum *= share);
-        self.with_targets.iter_mut().flatten().for_each(|sum| *sum *= share);
-        self.target_powers.iter_mut().for_each(|sum| *sum *= share);
-        self.frames = share * self.frames + span.len() as f64;
+        let kept = MEMORY_FRAMES / self.frames.max(MEMORY_FRAMES);
+        self.covariance.values.iter_mut().for_each(|sum| *sum *= kept);
+        self.with_targets.iter_mut().flatten().for_each(|sum| *sum *= kept);
+        self.target_powers.iter_mut().for_each(|sum| *sum *= kept);
+        self.frames = kept * self.frames + span.len() as f64;
         let size = self.covariance.size;
         let padded = self.padded(inputs);
         let rows = padded.windows(size).step_by(self.channels).zip(targets.chunks_exact(self.channels));
@@ -174,13 +174,14 @@ impl BinRegression {
         left
     }
 
-    /// The filtered frames `span` (frames x channels), of which the filter has this share and the channels as they are the rest.
-    fn apply(&mut self, inputs: &[Value], span: Range<usize>, share: f64) -> Vec<Complex<f32>> {
+    /// The filtered frames `span` (frames x channels), of which the filter has this weight, 0 to 1, and the channels as they are
+    /// the rest.
+    fn apply(&mut self, inputs: &[Value], span: Range<usize>, weight: f64) -> Vec<Complex<f32>> {
         let present = self.taps / 2 * self.channels;
         let mut weights = self.solution.clone();
-        weights.iter_mut().flatten().for_each(|weight| *weight *= share);
+        weights.iter_mut().flatten().for_each(|of_value| *of_value *= weight);
         for (channel, weights) in weights.iter_mut().enumerate() {
-            weights[present + channel] += 1.0 - share;
+            weights[present + channel] += 1.0 - weight;
         }
         let before = std::mem::replace(&mut self.weights, weights);
         let mut filtered = Vec::with_capacity(span.len() * self.channels);

@@ -466,7 +466,7 @@ impl DenoiseStream {
         sounding.place(&result.model_gain, &mut gains.model_gain);
         gains.floor = result.floor;
         if self.spares {
-            gains.share = sparing::share(&result.gain, &sounding.power, grid);
+            gains.weight = sparing::weight(&result.gain, &sounding.power, grid);
         }
         self.memories[index].previous = Some(result.state);
         Ok(gains)
@@ -479,7 +479,7 @@ impl DenoiseStream {
         BlockGains {
             gain: zeros(true),
             floor: vec![amplitude(settings.gain.floor_db); self.front_end.stft().bins()],
-            share: 1.0,
+            weight: 1.0,
             gain_std: zeros(self.record.gain_std.is_some() && settings.sampling.is_some()),
             model_gain: zeros(self.record.levels.is_some()),
         }

@@ -19,8 +19,8 @@ pub(super) fn edges() -> [usize; BANDS + 1] {
         if band < FIRST_WIDE_BIN {
             return band;
         }
-        let share = (band - FIRST_WIDE_BIN) as f64 / (BANDS - FIRST_WIDE_BIN) as f64;
-        (FIRST_WIDE_BIN as f64 * libm::pow(BINS as f64 / FIRST_WIDE_BIN as f64, share)).round_ties_even()
+        let position = (band - FIRST_WIDE_BIN) as f64 / (BANDS - FIRST_WIDE_BIN) as f64;
+        (FIRST_WIDE_BIN as f64 * libm::pow(BINS as f64 / FIRST_WIDE_BIN as f64, position)).round_ties_even()
             as usize
     })
 }
@@ -123,8 +123,8 @@ impl Interpolation {
             while below + 1 < last && centre(below + 1) <= bin as f32 {
                 below += 1;
             }
-            let share = (bin as f32 - centre(below)) / (centre(below + 1) - centre(below));
-            (below, share.clamp(0.0, 1.0))
+            let weight = (bin as f32 - centre(below)) / (centre(below + 1) - centre(below));
+            (below, weight.clamp(0.0, 1.0))
         });
         Self(weights.collect())
     }
@@ -132,7 +132,7 @@ impl Interpolation {
     /// Appends the values on bins to `bins`.
     pub(super) fn extend(&self, bands: &[f32], bins: &mut Vec<f32>) {
         bins.extend(
-            self.0.iter().map(|&(band, share)| bands[band] + share * (bands[band + 1] - bands[band])),
+            self.0.iter().map(|&(band, weight)| bands[band] + weight * (bands[band + 1] - bands[band])),
         );
     }
 }

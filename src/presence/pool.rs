@@ -42,7 +42,7 @@ pub(crate) struct PoolChange {
     /// Added to the pooled log odds, bins x frames.
     pub shift: Vec<f32>,
     /// How much of the change applies, 0 to 1. Both matrices contain it.
-    pub share: f32,
+    pub fraction: f32,
 }
 
 impl PoolNet {
@@ -61,8 +61,8 @@ impl PoolNet {
     /// network is certain.
     pub(crate) fn change(&self, network: &BandLogOdds, gain: &[f32], bins: usize) -> Option<PoolChange> {
         let certainty = network.certainty?;
-        let share = ((CERTAIN.1 - certainty) / (CERTAIN.1 - CERTAIN.0)).min(1.0);
-        if share <= 0.0 {
+        let fraction = ((CERTAIN.1 - certainty) / (CERTAIN.1 - CERTAIN.0)).min(1.0);
+        if fraction <= 0.0 {
             return None;
         }
         let evidence = Evidence::new(network, gain, bins);
@@ -79,7 +79,7 @@ impl PoolNet {
                 // Missing bands are like the highest.
                 let highest = of_bands[inputs.len() - 1];
                 of_bands[inputs.len()..].fill(highest);
-                of_bands.iter_mut().for_each(|value| *value *= share);
+                of_bands.iter_mut().for_each(|value| *value *= fraction);
                 on_bins.clear();
                 interpolation.extend(of_bands, &mut on_bins);
                 for _ in pair * PAIR..frames.min((pair + 1) * PAIR) {
@@ -87,7 +87,7 @@ impl PoolNet {
                 }
             }
         }
-        Some(PoolChange { weight, shift, share })
+        Some(PoolChange { weight, shift, fraction })
     }
 
     /// Change of the weight and shift of each band, by its inputs.

@@ -43,7 +43,7 @@ pub(crate) fn detect(samples: &[f32], sample_rate: u32) -> Option<StableFit> {
     if frames.len() < MIN_FRAMES {
         return None;
     }
-    let (mut affected, mut levels, mut shares) = (0, Vec::new(), Vec::new());
+    let (mut affected, mut levels, mut errors_left) = (0, Vec::new(), Vec::new());
     for (median, frame) in &frames {
         // Outliers would dominate the model.
         let limited: Vec<f64> =
@@ -53,7 +53,7 @@ pub(crate) fn detect(samples: &[f32], sample_rate: u32) -> Option<StableFit> {
             (ORDER..length).map(|n| filter.iter().enumerate().map(|(k, a)| a * x(n - k)).sum()).collect()
         };
         let power = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64;
-        shares.push(power(&errors(&|n| limited[n])) / power(&limited));
+        errors_left.push(power(&errors(&|n| limited[n])) / power(&limited));
         let moduli: Vec<f64> = errors(&|n| f64::from(frame[n])).iter().map(|e| e.abs()).collect();
         let level = quantile(&moduli, 0.5)? / MEDIAN;
         levels.push(level);
@@ -69,7 +69,7 @@ pub(crate) fn detect(samples: &[f32], sample_rate: u32) -> Option<StableFit> {
     if (affected as f64) < MIN_AFFECTED * frames.len() as f64
         || restlessness.is_nan()
         || restlessness > MAX_LEVEL_RATIO
-        || quantile(&shares, 0.5)? < MIN_WHITENESS
+        || quantile(&errors_left, 0.5)? < MIN_WHITENESS
     {
         return None;
     }

@@ -9,8 +9,8 @@ const FADE_DB: RangeInclusive<f64> = 12.0..=20.0;
 /// Rumble below this frequency disturbs no recogniser, Hz.
 const LOWEST_HERTZ: f64 = 75.0;
 
-/// The share of a gain that counts, 0 to 1, by the ratio that it finds in these powers (bins x frames each): 1 for silence.
-pub(crate) fn share(gain: &[f32], power: &[f32], grid: FrameGrid) -> f32 {
+/// The weight of a gain, 0 to 1, by the ratio that it finds in these powers (bins x frames each): 1 for silence.
+pub(crate) fn weight(gain: &[f32], power: &[f32], grid: FrameGrid) -> f32 {
     let snr_db = kept_above_rumble_db(gain, power, grid);
     let (all, nothing) = (*FADE_DB.start(), *FADE_DB.end());
     if snr_db.is_nan() { 1.0 } else { ((nothing - snr_db) / (nothing - all)).clamp(0.0, 1.0) as f32 }
@@ -33,9 +33,9 @@ pub(crate) fn kept_db<'a>(bins: impl Iterator<Item = (&'a f32, &'a f32)>) -> f64
     decibels(kept / rest)
 }
 
-/// Fades a gain towards one, of which `share` counts.
-pub(crate) fn spare(gain: &mut [f32], share: f32) {
-    gain.iter_mut().for_each(|gain| *gain = 1.0 - share + share * *gain);
+/// Fades a gain towards one, the more the lower its weight, 0 to 1.
+pub(crate) fn spare(gain: &mut [f32], weight: f32) {
+    gain.iter_mut().for_each(|gain| *gain = 1.0 - weight + weight * *gain);
 }
 
 #[cfg(test)]
@@ -43,14 +43,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_share_falls_with_the_ratio_above_the_rumble() {
+    fn the_weight_falls_with_the_ratio_above_the_rumble() {
         let grid = FrameGrid { bins: 5, bin_hertz: 25.0, frame_seconds: 0.016 };
         // The fourth and fifth bin count.
         let of_gain = |low: f32, high: f32| {
             let frame = [0.0, 0.0, 0.0, low, high];
-            share(&frame.repeat(2), &[1e6, 1e6, 1e6, 1.0, 3.0].repeat(2), grid)
+            weight(&frame.repeat(2), &[1e6, 1e6, 1e6, 1.0, 3.0].repeat(2), grid)
         };
-        assert_eq!(share(&[1.0; 5], &[0.0; 5], grid), 1.0, "silence");
+        assert_eq!(weight(&[1.0; 5], &[0.0; 5], grid), 1.0, "silence");
         assert_eq!(of_gain(0.0, 0.0), 1.0, "noise alone");
         assert_eq!(of_gain(1.0, 1.0), 0.0, "speech alone");
         assert_eq!(of_gain(0.9, 0.9), 1.0, "9.5 dB");

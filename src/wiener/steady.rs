@@ -32,12 +32,12 @@ pub(crate) const LOW_BAND_RULE: SteadyRule =
 /// `log_odds` and the model's gain (`model`) are of `bins` bins x frames.
 pub(crate) fn lower_steady(log_odds: &mut [f32], model: &[f32], bins: usize, rule: SteadyRule) {
     let mut mean = vec![0.0; bins];
-    let share = bins as f32 / model.len() as f32;
+    let scale = bins as f32 / model.len() as f32;
     vector::dispatch(
         #[inline(always)]
         || {
             for frame in model.chunks_exact(bins) {
-                mean.iter_mut().zip(frame).for_each(|(mean, &gain)| *mean += share * vector::log_odds(gain));
+                mean.iter_mut().zip(frame).for_each(|(mean, &gain)| *mean += scale * vector::log_odds(gain));
             }
         },
     );

@@ -80,9 +80,9 @@ impl Block<'_> {
             let net = self.separator.networks.as_ref().and_then(|networks| networks.pool.as_ref());
             let net = net.filter(|_| nonstationary);
             match net.and_then(|net| net.change(&presence.bands, &model, self.start.bins)) {
-                Some(PoolChange { weight: more, shift, share }) => {
+                Some(PoolChange { weight: more, shift, fraction }) => {
                     let frames: Vec<f32> =
-                        presence.frames.iter().map(|frame| frame + share * (1.0 - frame)).collect();
+                        presence.frames.iter().map(|frame| frame + fraction * (1.0 - frame)).collect();
                     pool_changed(&mut pooled, &log_odds, &frames, weight, &more, &shift);
                 }
                 None => pool_log_odds(&mut pooled, &log_odds, &presence.frames, weight),

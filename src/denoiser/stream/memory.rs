@@ -22,8 +22,8 @@ pub(super) struct BlockGains {
     pub gain: Vec<f32>,
     /// Minimum gain per bin.
     pub floor: Vec<f32>,
-    /// How much of the gain with its floor counts, 0 to 1.
-    pub share: f32,
+    /// Weight of the gain with its floor, 0 to 1; blocks with little noise have less than one.
+    pub weight: f32,
     /// Standard deviation over the draws; empty without.
     pub gain_std: Vec<f32>,
     /// Gain before fusion with speech presence; empty if not requested.
@@ -34,7 +34,7 @@ pub(super) struct BlockGains {
 #[derive(Clone, Default)]
 pub(super) struct FrameGains {
     pub gain: Vec<f32>,
-    /// The gain with its floor, as far as it counts.
+    /// The gain with its floor, by its weight.
     pub applied: Vec<f32>,
     pub gain_std: Vec<f32>,
     pub model_gain: Vec<f32>,
@@ -165,8 +165,8 @@ impl BlockMemory {
     pub(super) fn join(&mut self, block: BlockGains, span: Span, bins: usize) -> FrameGains {
         let mut applied = block.gain.clone();
         apply_floor(&mut applied, &block.floor);
-        if block.share < 1.0 {
-            spare(&mut applied, block.share);
+        if block.weight < 1.0 {
+            spare(&mut applied, block.weight);
         }
         let join = |overlap: &mut Vec<f32>, mut values: Vec<f32>| {
             if !values.is_empty() {

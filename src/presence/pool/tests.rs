@@ -76,13 +76,14 @@ fn outputs_are_those_of_the_training_framework() {
 fn a_network_that_is_certain_is_left_as_it_is() {
     let net = PoolNet::built_in().unwrap();
     // Log odds are 1 at most.
-    for (raised, share) in [(8.0, None), (3.2, None), (1.5, Some(0.5)), (-1.0, Some(1.0)), (-9.0, Some(1.0))]
+    for (raised, fraction) in
+        [(8.0, None), (3.2, None), (1.5, Some(0.5)), (-1.0, Some(1.0)), (-9.0, Some(1.0))]
     {
         let (network, gain) = block(BINS, FRAMES, raised);
-        let found = net.change(&network, &gain, BINS).map(|change| change.share);
-        match (found, share) {
+        let found = net.change(&network, &gain, BINS).map(|change| change.fraction);
+        match (found, fraction) {
             (None, None) => {}
-            (Some(found), Some(share)) => assert!((found - share).abs() < 0.02, "{raised}: {found}"),
+            (Some(found), Some(fraction)) => assert!((found - fraction).abs() < 0.02, "{raised}: {found}"),
             (found, _) => panic!("{raised}: {found:?}"),
         }
     }
@@ -93,8 +94,8 @@ fn changes_fit_the_block_whatever_its_size() {
     let net = PoolNet::built_in().unwrap();
     for (bins, frames) in [(BINS, 1), (BINS, 2), (257, 31), (400, 8), (1, 3)] {
         let (network, gain) = block(bins, frames, -5.0);
-        let PoolChange { weight, shift, share } = net.change(&network, &gain, bins).unwrap();
-        assert_eq!((weight.len(), shift.len(), share), (gain.len(), gain.len(), 1.0), "{bins} x {frames}");
+        let PoolChange { weight, shift, fraction } = net.change(&network, &gain, bins).unwrap();
+        assert_eq!((weight.len(), shift.len(), fraction), (gain.len(), gain.len(), 1.0), "{bins} x {frames}");
         assert!(weight.iter().all(|weight| weight.is_finite()));
         assert!(shift.iter().all(|shift| shift.abs() <= MAX_SHIFT));
     }
