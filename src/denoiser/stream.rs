@@ -340,7 +340,7 @@ impl DenoiseStream {
             }
             None => {
                 for (index, channel) in spectra.iter_mut().enumerate() {
-                    weight(channel, &of_channel(&gains, index).applied);
+                    channel.apply_gain(&of_channel(&gains, index).applied);
                 }
             }
         }
@@ -489,16 +489,11 @@ impl DenoiseStream {
     fn filtered(&self, gain: &[f32]) -> Vec<Vec<f32>> {
         let filtered = |waiting: &Spectrogram| {
             let mut frames = waiting.clone();
-            weight(&mut frames, gain);
+            frames.apply_gain(gain);
             self.front_end.stft().synthesise(&frames, self.front_end.samples() as usize)
         };
         let mut speech: Vec<Vec<f32>> = self.front_end.spectrograms().map(filtered).collect();
         self.hum.add(&mut speech);
         speech
     }
-}
-
-/// Multiplies frames by a gain (bins x frames).
-fn weight(frames: &mut Spectrogram, gain: &[f32]) {
-    frames.as_mut_slice().iter_mut().zip(gain).for_each(|(value, &gain)| *value *= gain);
 }

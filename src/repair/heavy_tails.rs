@@ -149,9 +149,7 @@ fn wiener(samples: &[f32], stft: &Stft, noise_variance: f64) -> (Vec<f32>, Vec<f
             ratio / (1.0 + ratio)
         })
         .collect();
-    for (x, gain) in spectrogram.as_mut_slice().iter_mut().zip(&gains) {
-        *x *= *gain;
-    }
+    spectrogram.apply_gain(&gains);
     let mean_gain = |t: usize| {
         let gains = &gains[t * bins..(t + 1) * bins];
         gains.iter().map(|&gain| f64::from(gain)).sum::<f64>() / bins as f64

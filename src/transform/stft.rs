@@ -396,6 +396,11 @@ impl Spectrogram {
         Self { bins: self.bins, values: std::mem::replace(&mut self.values, rest) }
     }
 
+    /// Multiplies every value by its gain (bins x frames).
+    pub(crate) fn apply_gain(&mut self, gain: &[f32]) {
+        self.values.iter_mut().zip(gain).for_each(|(value, gain)| *value *= gain);
+    }
+
     /// Appends the frames of another spectrogram with as many bins.
     pub(crate) fn append(&mut self, frames: &Self) {
         self.values.extend_from_slice(&frames.values);

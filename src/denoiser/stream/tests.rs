@@ -64,7 +64,7 @@ fn denoise_at_once(samples: &[f32]) -> Vec<f32> {
     let separated = separator.separate(stft.grid(), &power, request, streams, &mut (), None).unwrap();
     let mut gain = separated.gain;
     apply_floor(&mut gain, &separated.floor);
-    frames.as_mut_slice().iter_mut().zip(&gain).for_each(|(x, gain)| *x *= gain);
+    frames.apply_gain(&gain);
     stft.synthesise(&frames, samples.len())
 }
 
