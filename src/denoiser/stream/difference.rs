@@ -20,7 +20,8 @@ const DIFFERENT_DB: f64 = 4.5;
 ///
 /// A gain that all channels share suits them where their levels rise and fall together, however different they are.
 pub(super) struct ChannelDifference {
-    bin_hertz: f64,
+    /// The octave of every bin.
+    octaves: Vec<usize>,
     /// By octave and channel, over the slots.
     sums: Vec<Sums>,
 }
@@ -44,7 +45,11 @@ impl Sums {
 
 impl ChannelDifference {
     pub(super) fn new(grid: FrameGrid) -> Self {
-        Self { bin_hertz: grid.bin_hertz, sums: Vec::new() }
+        let octave = |bin: usize| {
+            let octaves = libm::log2(bin as f64 * grid.bin_hertz / LOWEST_EDGE_HERTZ);
+            if octaves < 0.0 { 0 } else { 1 + octaves as usize }
+        };
+        Self { octaves: (0..grid.bins).map(octave).collect(), sums: Vec::new() }
     }
 
     /// Adds the first `frames` frames of every channel, and returns whether they hold different sounds.
@@ -55,16 +60,15 @@ impl ChannelDifference {
     ) -> bool {
         let channels: Vec<&Spectrogram> = channels.collect();
         let count = channels.len();
-        let bins = channels.first().map_or(0, |channel| channel.bins());
-        let octaves = 1 + self.octave(bins.saturating_sub(1));
+        let octaves = self.octaves.last().map_or(0, |highest| highest + 1);
         self.sums.resize(octaves * count, Sums::default());
         self.sums.iter_mut().flat_map(|Sums(sums)| sums).for_each(|sum| *sum *= KEEP);
         for slot in 0..frames / SLOT_FRAMES {
             let mut powers = vec![0.0; octaves * count];
             for (index, channel) in channels.iter().enumerate() {
                 for t in slot * SLOT_FRAMES..(slot + 1) * SLOT_FRAMES {
-                    for (bin, value) in channel.frame(t).iter().enumerate() {
-                        powers[self.octave(bin) * count + index] += bin_power(value);
+                    for (octave, value) in self.octaves.iter().zip(channel.frame(t)) {
+                        powers[octave * count + index] += bin_power(value);
                     }
                 }
             }
@@ -99,11 +103,6 @@ impl ChannelDifference {
             if weight > 0.0 { (variation.max(0.0) / weight).sqrt() } else { 0.0 }
         };
         (0..count).map(of_channel).fold(0.0, f64::max)
-    }
-
-    fn octave(&self, bin: usize) -> usize {
-        let octaves = libm::log2(bin as f64 * self.bin_hertz / LOWEST_EDGE_HERTZ);
-        if octaves < 0.0 { 0 } else { 1 + octaves as usize }
     }
 }
 
