@@ -173,8 +173,8 @@ pub(super) struct LevelMeter {
     recent: RecentMeans,
     loud: RecentMeans,
     net: QuantileNet,
+    /// Levels that were not taken.
     done: Vec<Option<SpeechLevel>>,
-    taken: u64,
 }
 
 impl Cell {
@@ -293,7 +293,6 @@ impl LevelMeter {
             loud: RecentMeans::default(),
             net,
             done: Vec::new(),
-            taken: 0,
         }
     }
 
@@ -345,8 +344,7 @@ impl LevelMeter {
     /// The finished cells since the last call.
     pub(super) fn take(&mut self) -> SpeechLevels {
         let cells = std::mem::take(&mut self.done);
-        let first_slot = self.taken;
-        self.taken += (cells.len() / self.bins.len().max(1)) as u64;
+        let first_slot = self.ended - (cells.len() / self.bins.len().max(1)) as u64;
         SpeechLevels { edges_hertz: self.edges_hertz.clone(), slot_seconds: SLOT_SECONDS, first_slot, cells }
     }
 

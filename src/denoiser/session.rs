@@ -113,8 +113,6 @@ pub struct Session {
     microphones: Option<Microphones>,
     /// Finished samples per channel.
     samples: u64,
-    /// Whether samples have come, or the end.
-    started: bool,
     /// Whether the end has come, or an error of a stream.
     ended: bool,
 }
@@ -177,7 +175,6 @@ impl Session {
             clipping: vec![Clipping::default(); channels],
             microphones,
             samples: 0,
-            started: false,
             ended: false,
         })
     }
@@ -201,7 +198,7 @@ impl Session {
     /// [`DenoiseError::Channels`] if it has another sample rate or number of channels, [`DenoiseError::NoiseWindow`] if a denoiser
     /// whose dictionary has another window made it, and [`DenoiseError::Started`] after the first samples.
     pub fn set_noise_profile(&mut self, noise: &NoiseProfile) -> Result<(), DenoiseError> {
-        if self.started {
+        if self.ended || self.received() > 0 {
             return Err(DenoiseError::Started);
         }
         let width = self.width();
@@ -243,7 +240,6 @@ impl Session {
             return Err(DenoiseError::Finished);
         }
         check_block(block, self.waiting.len())?;
-        self.started |= !block[0].is_empty();
         self.clipping.iter_mut().zip(block).for_each(|(clipping, samples)| clipping.count(samples));
         if let Some(microphones) = &mut self.microphones {
             microphones.add(block);
@@ -303,7 +299,6 @@ impl Session {
         if std::mem::replace(&mut self.ended, true) {
             return Err(DenoiseError::Finished);
         }
-        self.started = true;
         self.advance(progress, |stream, _, progress| stream.finish(progress, snapshots.take()))
     }
 
@@ -355,6 +350,11 @@ impl Session {
         self.waiting.len() / self.streams.len()
     }
 
+    /// Samples per channel so far.
+    fn received(&self) -> u64 {
+        self.samples + self.waiting.first().map_or(0, |waiting| waiting.len() as u64)
+    }
+
     fn seconds(&self, samples: u64) -> f64 {
         samples as f64 / f64::from(self.sample_rate)
     }
@@ -369,9 +369,8 @@ impl Session {
             &mut dyn ProgressCallback,
         ) -> Result<Vec<Vec<f32>>, DenoiseError>,
     ) -> Result<SessionOutput, DenoiseError> {
-        let received = self.samples + self.waiting.first().map_or(0, |waiting| waiting.len() as u64);
         let before = self.seconds(self.samples);
-        let span = self.seconds(received) - before;
+        let span = self.seconds(self.received()) - before;
         let fraction = 1.0 / self.streams.len() as f64;
         let mut speech = Vec::with_capacity(self.waiting.len());
         for (index, stream) in self.streams.iter_mut().enumerate() {

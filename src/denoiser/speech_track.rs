@@ -98,10 +98,11 @@ pub(super) struct TrackMeter {
     loudest: f32,
     /// The last two estimates.
     last: [Estimate; 2],
+    /// Number of slots so far.
     slots: u64,
     open: Option<Open>,
+    /// Slots and sections that were not taken.
     done: SpeechTrack,
-    taken: u64,
 }
 
 /// A section that has not ended.
@@ -145,7 +146,6 @@ impl TrackMeter {
             slots: 0,
             open: None,
             done: SpeechTrack::default(),
-            taken: 0,
         }
     }
 
@@ -194,8 +194,7 @@ impl TrackMeter {
     /// The finished slots and sections since the last call.
     pub(super) fn take(&mut self) -> SpeechTrack {
         let SpeechTrack { probability, segments, .. } = std::mem::take(&mut self.done);
-        let first_slot = self.taken;
-        self.taken += probability.len() as u64;
+        let first_slot = self.slots - probability.len() as u64;
         SpeechTrack { slot_seconds: SLOT_SECONDS, first_slot, probability, segments }
     }
 
