@@ -100,9 +100,7 @@ pub struct SessionOutput {
 pub struct Session {
     settings: SessionSettings,
     sample_rate: u32,
-    seed: u64,
-    /// Draws of a block.
-    draws: usize,
+    denoiser: Denoiser,
     /// One stream for all channels, or one each.
     streams: Vec<DenoiseStream>,
     /// Input samples of every channel that are not finished.
@@ -169,8 +167,7 @@ impl Session {
             streams: (0..count).map(stream).collect::<Result<_, DenoiseError>>()?,
             settings,
             sample_rate,
-            seed: denoiser.settings().seed,
-            draws: denoiser.settings().draws(),
+            denoiser: denoiser.clone(),
             waiting: vec![Vec::new(); channels],
             clipping: vec![Clipping::default(); channels],
             microphones,
@@ -332,7 +329,7 @@ impl Session {
             duration_seconds: self.seconds(self.samples),
             microphone_faults: self.microphones.as_ref().map(Microphones::faults).unwrap_or_default(),
             clipped_input_samples: self.clipping.iter().map(Clipping::samples).sum(),
-            ..Statistics::of_streams(&summaries, self.settings.mix.into(), self.draws)
+            ..Statistics::of_streams(&summaries, self.settings.mix.into(), self.denoiser.settings().draws())
         }
     }
 
@@ -342,7 +339,8 @@ impl Session {
     pub fn dither(&self, from: SampleFormat, to: SampleFormat) -> Option<SeedTree> {
         // Samples that are neither filtered nor reduced in depth keep their codes.
         let changed = self.settings.mix > 0.0 || to.bits() < from.bits();
-        (self.settings.dither && changed && to.is_integer()).then(|| SeedTree::new(self.seed).child(u64::MAX))
+        let seeds = || SeedTree::new(self.denoiser.settings().seed).child(u64::MAX);
+        (self.settings.dither && changed && to.is_integer()).then(seeds)
     }
 
     /// Channels of a stream.
