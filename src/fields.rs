@@ -63,7 +63,7 @@ fn merged(
     Ok(all)
 }
 
-/// What serde expects, in words for users.
+/// The expectation of serde, in words for users.
 fn expected(error: &str) -> String {
     match error.split_once("expected ").map_or("", |(_, expected)| expected) {
         "f32" | "f64" => "a number".to_owned(),

@@ -16,7 +16,7 @@ const MIN_PART: f64 = 3e-4;
 /// Smallest power, in units of the mean power of the bin.
 const MIN_POWER: f64 = 1e-8;
 
-/// What is known of a frame.
+/// Prior and powers of a frame.
 #[derive(Debug, Clone)]
 pub(super) struct Frame {
     /// Part of its power that is speech by the prior.
@@ -152,7 +152,8 @@ impl Basis {
 #[derive(Debug, Clone)]
 pub(super) struct BinFilter {
     channels: usize,
-    /// Of speech and noise, with a trace of the number of channels; none before the first block with sound.
+    /// Spatial covariances of speech and noise, each with a trace of the number of channels; `None` before the first block with
+    /// sound.
     covariances: Option<[Matrix; 2]>,
     /// Frames that they count for.
     frames: f64,
@@ -163,7 +164,7 @@ impl BinFilter {
         Self { channels, covariances: None, frames: 0.0 }
     }
 
-    /// That of some of the channels, with what is known of them.
+    /// The filter of some of the channels, with their part of the covariances.
     pub(super) fn part(&self, channels: &[usize]) -> Self {
         let mut part = Self { channels: channels.len(), covariances: None, frames: self.frames };
         part.covariances = self.covariances.as_ref().map(|both| {

@@ -91,9 +91,9 @@ impl LinearFilter {
 struct BinRegression {
     channels: usize,
     taps: usize,
-    /// Of the values that count for a frame: sums over frames of products with their conjugates.
+    /// Covariance of the values that count for a frame: sums over frames.
     covariance: Matrix,
-    /// Of these values with the conjugated target of each channel.
+    /// Covariance of these values with the target of each channel: sums over frames.
     with_targets: Vec<Vec<Value>>,
     /// Powers of the target of each channel.
     target_powers: Vec<f64>,
@@ -126,7 +126,7 @@ impl BinRegression {
         }
     }
 
-    /// That of some of the channels, with what is known of them.
+    /// The regression of some of the channels, with their part of the sums.
     fn part(&self, channels: &[usize]) -> Self {
         let values = |tap: usize| channels.iter().map(move |channel| tap * self.channels + channel);
         let values: Vec<usize> = (0..self.taps).flat_map(values).collect();

@@ -6,7 +6,7 @@ use serde::Serialize;
 pub(super) const SILENT: f64 = 1e-6;
 /// Shortest silence of a channel, while others sound, that is a fault, s.
 const INTERRUPTION_SECONDS: u64 = 10;
-/// What is left of a constant, relative to its energy, by rounding.
+/// Energy left by rounding after the mean of a constant is subtracted, relative to its energy.
 const ROUNDING: f64 = 1e-11;
 /// Correlation at and above which two channels count as duplicates.
 const EQUAL: f64 = 0.999_999;
@@ -120,15 +120,15 @@ impl Silence {
     }
 }
 
-/// What the channels of an array are like.
+/// Finds faults of the microphones of an array, from the samples of its channels.
 #[derive(Debug, Clone)]
 pub(crate) struct Microphones {
     sample_rate: u32,
     /// Whole seconds so far.
     seconds: u64,
-    /// Of these.
+    /// Covariances of the whole seconds so far.
     whole: Covariances,
-    /// Of the second that goes on.
+    /// Covariances of the second in progress.
     second: Covariances,
     /// The silence of each channel that goes on, empty while it sounds.
     present: Vec<Silence>,

@@ -32,7 +32,7 @@ pub(crate) use sweeps::ChainResult;
 /// twice: most hold noise alone.
 const SMALL_NETWORK_VARIATION: f64 = 10.0;
 
-/// What a block starts from, and what it returns beside its gain.
+/// Optional inputs of a block, and its optional results beside the gain.
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Request<'a> {
     /// State of the previous block.
@@ -109,9 +109,9 @@ pub(crate) struct Separator {
 pub(crate) struct Networks {
     pub presence: PresenceNet,
     pub high_band: HighBandPresenceNet,
-    /// Of the past alone; live denoisers share it.
+    /// Network of the past alone; live denoisers share it.
     pub causal: Arc<CausalNetwork>,
-    /// Of the pool, if the settings ask for it.
+    /// Network of the pool, if the settings ask for it.
     pub pool: Option<PoolNet>,
 }
 

@@ -54,7 +54,7 @@ struct InputChannel {
     frames: Spectrogram,
 }
 
-/// What is removed from a channel in time.
+/// Removal of outliers, offset, hum and impulses from a channel.
 #[derive(Clone)]
 struct Repair {
     outliers: Outliers,
@@ -132,7 +132,7 @@ impl FrontEnd {
         self.channels.first().map_or(0, |channel| channel.frames.frames())
     }
 
-    /// These frames, channel by channel.
+    /// The complete frames that were not taken, channel by channel.
     pub(super) fn spectrograms(&self) -> impl Iterator<Item = &Spectrogram> {
         self.channels.iter().map(|channel| &channel.frames)
     }

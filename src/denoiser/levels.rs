@@ -93,7 +93,7 @@ pub struct SpeechLevel {
 #[derive(Debug, Clone, Copy, Default)]
 struct Cell {
     power: f64,
-    /// Of the gain, of its square, and of the posterior-mean gain.
+    /// Sums of the gain, of its square, and of the posterior-mean gain.
     gain: f64,
     gain_square: f64,
     model: f64,
@@ -108,10 +108,10 @@ struct FrameSlot {
 /// One slot: its cells by frames, and mean squares by band.
 struct Slot {
     framed: FrameSlot,
-    /// Of what was recorded and of the mean speech, in exactly that slot.
+    /// Mean squares of the recording and of the mean speech, in exactly that slot.
     recorded: Vec<f64>,
     speech: Vec<f64>,
-    /// What speech is expected to have beyond its mean, by frames; and the sum of both.
+    /// Expected mean square of speech beyond its mean, by frames; and the sum of both.
     spread: Vec<f64>,
     expected: Vec<f64>,
 }
@@ -159,7 +159,7 @@ pub(super) struct LevelMeter {
     slot: u64,
     cells: Vec<Cell>,
     count: usize,
-    /// What was recorded and the mean speech, of each channel.
+    /// Recording and mean speech of each channel.
     recorded: Vec<Channel>,
     speech: Vec<Channel>,
     /// Slots by frames whose samples are not complete.

@@ -146,7 +146,7 @@ impl NoiseCapture {
 #[derive(Clone)]
 struct Meters {
     keep: f32,
-    /// Of the noise, the output and the input.
+    /// Mean powers of the noise, the output and the input.
     levels: [f32; 3],
 }
 

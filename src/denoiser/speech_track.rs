@@ -65,7 +65,7 @@ pub struct SpeechSegment {
     pub snr_db: f64,
 }
 
-/// What is kept of a frame: fraction of speech in the highest bands, mean squares of speech up to 8 kHz, of all speech and
+/// Measures of a frame: fraction of speech in the highest bands, mean squares of speech up to 8 kHz, of all speech and
 /// of noise.
 #[derive(Debug, Clone, Copy, Default)]
 struct Frame {

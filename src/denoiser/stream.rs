@@ -57,7 +57,7 @@ pub(super) struct DenoiseStream {
     array_floor: Option<ArrayFloor>,
     /// Whether blocks with little noise are left as they are; those of an array are not.
     spares: bool,
-    /// What is reported.
+    /// Statistics, levels, speech track and standard deviations.
     record: Record,
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct SamplerCounters {
 }
 
 impl SamplerCounters {
-    /// What the counts say; `None` without steps.
+    /// Statistics of the counts; `None` without steps.
     pub(crate) fn statistics(&self) -> Option<SamplerStatistics> {
         (self.steps > 0).then(|| SamplerStatistics {
             step_size: self.step_sizes / self.steps as f64,

@@ -20,7 +20,7 @@ pub(crate) fn noise_spectra(
     rank: usize,
     rng: &mut SeededRng,
 ) -> Vec<f32> {
-    /// Of the powers over time; tuned (eval/results).
+    /// Probability of the quantile of the powers over time; tuned (eval/results).
     const QUANTILE: f64 = 0.4;
     // An exponential law's quantile as a multiple of its mean.
     let quantile_of_mean = -libm::log(1.0 - QUANTILE);

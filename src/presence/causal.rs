@@ -153,7 +153,7 @@ struct RecentMean {
 }
 
 impl RecentMean {
-    /// Of values `distance` apart, with this time constant, both in s.
+    /// A mean of values `distance` apart, with this time constant, both in s.
     fn new(distance: f64, time_constant: f64) -> Self {
         Self { sum: 0.0, weight: 0.0, keep: libm::exp(-distance / time_constant) }
     }

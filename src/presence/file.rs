@@ -118,7 +118,7 @@ impl Tensor {
         if self.taken == self.values.len() { Ok(()) } else { Err(self.wrong_size()) }
     }
 
-    /// What was taken is what was expected.
+    /// The error of a tensor whose size is not that of the layers taken.
     fn wrong_size(&self) -> PresenceNetError {
         PresenceNetError::Size { name: self.name, found: self.values.len(), expected: self.taken }
     }

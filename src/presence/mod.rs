@@ -34,7 +34,7 @@ pub(crate) use pool::{PoolChange, PoolNet, trace_pool};
 use sizes::BANDS;
 use soft_passages::SoftPassages;
 
-/// Of the log odds of a recording, one in so many lies above its certainty.
+/// One in so many of the log odds of a recording lies above its certainty.
 const LIKELIEST: usize = 200;
 
 /// Estimates the log odds of speech in each time-frequency bin of a recording.

@@ -22,10 +22,10 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    /// Of whole recordings.
+    /// The networks of whole recordings.
     pub(super) const WHOLE: Self =
         Self { format: Format { name: "alphamf-presence", version: 3 }, frames: PAIR, has_future: true };
-    /// Of the past alone.
+    /// The network of the past alone.
     pub(super) const CAUSAL: Self =
         Self { format: Format { name: "alphamf-presence-causal", version: 2 }, frames: 1, has_future: false };
 }

@@ -21,7 +21,7 @@ const UNITS: usize = 8;
 pub(super) struct Recurrence {
     /// Onwards, then backwards.
     directions: Vec<GatedUnits>,
-    /// Of the output.
+    /// Biases of the output.
     biases: Vec<f32>,
 }
 
@@ -46,12 +46,12 @@ pub(super) struct Sequences {
 }
 
 impl Sequences {
-    /// Those of each frame, over its bands.
+    /// The sequences over the bands of each frame.
     pub(super) const fn over_bands(frames: usize, bands: usize) -> Self {
         Self { count: frames, steps: bands, strides: (bands, 1) }
     }
 
-    /// Those of each band, over frames.
+    /// The sequences over the frames of each band.
     pub(super) const fn over_frames(frames: usize, bands: usize) -> Self {
         Self { count: bands, steps: frames, strides: (1, bands) }
     }

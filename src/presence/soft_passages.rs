@@ -13,7 +13,7 @@ const BINS: Range<usize> = 6..257;
 pub(super) const SOFT: f64 = 0.158_489;
 /// The level that passages are attenuated to, relative to the loudest second, as a factor of power: -18 dB.
 const COMMON: f64 = 0.015_849;
-/// What the log odds of the second estimate are lowered by, as noise in pauses is as loud as speech there.
+/// Amount by which the log odds of the second estimate are lowered, as noise in pauses is as loud as speech there.
 pub(super) const MARGIN: f32 = 1.0;
 /// Frames before and after a soft passage that the network sees as well.
 const CONTEXT: usize = 16;
@@ -24,14 +24,14 @@ const SYLLABLE: usize = 4;
 pub(super) struct SoftPassages {
     /// Power averaged over a second, by frame.
     levels: Vec<f64>,
-    /// That of the loudest second.
+    /// Mean power of the loudest second.
     loudest: f64,
     /// Power by frame.
     powers: Vec<f64>,
 }
 
 impl SoftPassages {
-    /// Those of powers (bins x frames).
+    /// The soft passages of powers (bins x frames).
     pub(super) fn new(power: &[f32], bins: usize) -> Self {
         let range = BINS.start.min(bins)..BINS.end.min(bins);
         let of_frame = |frame: &[f32]| frame[range.clone()].iter().map(|&x| f64::from(x)).sum();

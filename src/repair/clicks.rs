@@ -28,7 +28,7 @@ pub(super) const CERTAIN: Threshold = Threshold { over_surroundings: 8.0, over_r
 const LIKELY: Threshold = Threshold { over_surroundings: 6.0, over_recording: 3.0, longest: 12 };
 /// Minimum number of certain clicks of a section, in all and per second. In a short section, pulses of a low voice reach any rate.
 const EVIDENCE: (usize, f64) = (20, 2.5);
-/// These minima after a section with clicks.
+/// Minimum number of certain clicks after a section with clicks, in all and per second.
 const CONTINUED: (usize, f64) = (1, 1.25);
 /// Blocks of a window, half a second, and the minimum part of the windows between the first and the last certain click that have
 /// one: clicks come at all times, pulses of a creaky voice in clusters. Clicks at the minimum rate were in 75 % of the windows

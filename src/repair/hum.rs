@@ -73,7 +73,7 @@ struct Tone {
     amplitudes: Vec<Complex<f64>>,
 }
 
-/// What a bin says of a steady tone.
+/// Frequency and scale of a steady tone, from one bin.
 pub(super) struct Steady {
     /// Angle from sample to sample, rad.
     pub step: f64,
@@ -155,9 +155,9 @@ impl Hum {
 struct Frames<'a> {
     stft: &'a Stft,
     spectrogram: Spectrogram,
-    /// Those that are wholly inside the samples.
+    /// Frames that are wholly inside the samples.
     whole: Range<usize>,
-    /// Which of these hold no digital silence.
+    /// Whether each of the whole frames holds no digital silence.
     is_used: Vec<bool>,
     /// Weights of the robust mean over time, from 0 frames on.
     kernel: Vec<f64>,
@@ -308,7 +308,7 @@ fn averaged(values: &[Complex<f64>], weights: &[f64], kernel: &[f64]) -> Vec<Com
     (0..values.len()).map(mean).collect()
 }
 
-/// What a periodic Hann window of `window` samples makes of a tone whose frequency is less than a bin above or below that of
+/// Response of a periodic Hann window of `window` samples to a tone whose frequency is less than a bin above or below that of
 /// the bin.
 fn response(bins: f64, window: usize) -> f64 {
     let angle = PI * bins;

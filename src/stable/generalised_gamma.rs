@@ -17,7 +17,7 @@ pub struct GeneralisedGamma {
     a: f64,
     b: f64,
     c: f64,
-    /// Of shape `a`, or `a + 1` where `a` is below [`SMALL_SHAPE`].
+    /// The law of shape `a`, or `a + 1` where `a` is below [`SMALL_SHAPE`].
     gamma: Gamma<f64>,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct LowDelayStft {
     /// Hops of delay: 2 to 4.
     overlap: usize,
     analysis_window: Arc<[f32]>,
-    /// Of the last `overlap` hops, divided by the scale of the inverse FFT.
+    /// Window of the last `overlap` hops, divided by the scale of the inverse FFT.
     synthesis_window: Arc<[f32]>,
     forward: Arc<dyn RealToComplex<f32>>,
     inverse: Arc<dyn ComplexToReal<f32>>,

@@ -18,7 +18,7 @@ const STEADY: f64 = 0.6;
 const FAINT: f64 = 3.0;
 /// Quantile of the decay times that is the room's; tuned on simulated and measured rooms (eval/results).
 const STEEPER: f64 = 0.1;
-/// Of the octaves' reverberation times, the shortest where nothing is suppressed, and where all is: speech decays as fast, so
+/// Shortest reverberation time of an octave at which nothing is suppressed, and at which all is, s: speech decays as fast, so
 /// that in a dry room one octave at least has its decay.
 const DRY_SECONDS: (f64, f64) = (0.25, 0.4);
 /// Early reflections support speech and are kept, s.

@@ -29,7 +29,7 @@ pub(crate) struct SlotBank {
     pub(crate) rows: Vec<f64>,
 }
 
-/// What all signals of one sample rate share.
+/// Transforms and bands of all signals of one sample rate.
 pub(crate) struct SlotPlan {
     slot_samples: f64,
     forward: Arc<dyn RealToComplex<f32>>,

@@ -9,7 +9,7 @@ use crate::denoiser::levels::{LevelFrame, LevelMeter};
 use crate::denoiser::speech_track::TrackMeter;
 use crate::transform::{Spectrogram, Stft, bin_power};
 
-/// What a stream reports.
+/// Statistics of a stream, and its levels, speech track and standard deviations if they are recorded.
 #[derive(Default)]
 pub(super) struct Record {
     energy: Energy,
@@ -56,13 +56,13 @@ pub(in crate::denoiser) struct Summary {
 struct Energy {
     input: f64,
     speech: f64,
-    /// Of speech in the output.
+    /// Energy of speech in the output.
     speech_left: f64,
-    /// Of noise in the output.
+    /// Energy of noise in the output.
     noise_left: f64,
     /// Expected square of the difference from speech.
     error: f64,
-    /// Of the hum that was removed before.
+    /// Energy of the hum that was removed before.
     hum: f64,
 }
 
@@ -73,7 +73,7 @@ struct Pauses {
     frames: usize,
 }
 
-/// Of one frame: the estimated power of speech, the power before and after, and that of the hum that was removed.
+/// Powers of one frame: of speech as estimated; before, after, and of the hum that was removed.
 #[derive(Clone, Copy, Default)]
 struct FrameLevel {
     speech: f64,
@@ -236,7 +236,7 @@ impl Energy {
     }
 }
 
-/// What the ratio of speech to noise is above its estimate by the gains, `snr_db`, in the median, dB: of the speech a little
+/// Median difference of the ratio of speech to noise from its estimate by the gains, `snr_db`, dB: a little of the speech
 /// counts as noise, which shows where there is little noise. Fitted to the mixtures of training/make_levels.py with one or
 /// two noises (least absolute deviations).
 fn snr_correction_db(snr_db: f64) -> f64 {

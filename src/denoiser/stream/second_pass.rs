@@ -22,7 +22,7 @@ const LOUDEST: f32 = 1e30;
 pub(super) struct SecondPass {
     stft: Stft,
     inputs: Channels,
-    /// What the first pass found in each channel.
+    /// Speech in each channel by the first pass.
     found: Channels,
     filter: LinearFilter,
     /// Number of frames, 0 or 1, that are kept from the last block as they border on the next.

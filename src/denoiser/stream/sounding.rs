@@ -30,7 +30,7 @@ pub(super) struct Sounding {
 }
 
 impl Sounding {
-    /// Those of a block of powers (bins x frames).
+    /// The sounding frames of a block of powers (bins x frames).
     pub(super) fn new(block: &[f32], bins: usize) -> Self {
         let frame = |t: usize| &block[t * bins..(t + 1) * bins];
         let is_silent = |t: &usize| frame(*t).iter().sum::<f32>() <= SILENCE * bins as f32;

@@ -18,7 +18,7 @@ const SEQUENCES: [Sequences; 2] = [Sequences::over_bands(1, PLACES), Sequences::
 #[derive(Debug, Clone)]
 pub(crate) struct CausalNetwork(Network);
 
-/// What is kept of a sequence of frames.
+/// State of the network between the frames of a sequence.
 #[derive(Debug, Clone)]
 pub(super) struct Memory {
     first: History,
@@ -36,7 +36,7 @@ pub(super) struct Rows {
     branch: Vec<f32>,
     /// States of the recurrence over bands.
     states: Vec<f32>,
-    /// Of the recurrence over bands, and over frames.
+    /// Buffers of the recurrence over bands, and over frames.
     buffers: [Buffers; 2],
     pub output: Vec<f32>,
 }

@@ -14,7 +14,7 @@ const NEAR_BANDS: usize = 6;
 /// Fractions of power are kept this far from 0 and 1 in log odds.
 const CLOSEST: f32 = 1e-3;
 
-/// What model and network find, on the bands of the recording; bands x frames or pairs.
+/// Log odds of speech by model and network, on the bands of the recording; bands x frames or pairs.
 pub(super) struct Evidence<'a> {
     network: &'a BandLogOdds,
     /// Log odds of speech of the model, bands x frames.
