@@ -47,7 +47,8 @@ pub struct Options {
     /// speech-presence network, fewer sweeps of expectation maximisation, no Gibbs sweeps. The seed then affects the dither
     /// alone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "HOW", value_parser = words::<Quality>()))]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "HOW"))]
+    #[cfg_attr(feature = "clap", arg(value_parser = words::<Quality>()))]
     pub quality: Option<Quality>,
 
     /// Set the use of the output.
@@ -56,7 +57,8 @@ pub struct Options {
     /// --channels array, it leaves speech with little noise unchanged. Recognisers then make fewer errors than on the input up
     /// to 10 dB of SNR, and as many above 20 dB.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "clap", arg(long, visible_alias = "for", help_heading = "Denoising", value_name = "USE", value_parser = words::<Purpose>()))]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "USE"))]
+    #[cfg_attr(feature = "clap", arg(visible_alias = "for", value_parser = words::<Purpose>()))]
     pub purpose: Option<Purpose>,
 
     /// Set the noise reduction.
@@ -64,43 +66,32 @@ pub struct Options {
     /// Default: normal. gentle removes 12 dB at most, normal 45 dB, strong 70 dB. With --no-neural, normal removes about
     /// 26 dB, more where noise is louder than speech and less where it is barely audible. Excludes --floor-db.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "HOW", value_parser = words::<Strength>()))]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "HOW"))]
+    #[cfg_attr(feature = "clap", arg(value_parser = words::<Strength>()))]
     pub strength: Option<Strength>,
 
     /// Set the minimum gain of any frequency, in dB.
     ///
     /// Range: -100 to 0. Default: that of --strength, which it replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            help_heading = "Denoising",
-            value_name = "DB",
-            allow_negative_numbers = true,
-            hide_short_help = true
-        )
-    )]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "DB"))]
+    #[cfg_attr(feature = "clap", arg(allow_negative_numbers = true, hide_short_help = true))]
     pub floor_db: Option<f64>,
 
     /// Set the fraction of denoised signal in the output.
     ///
     /// Range: 0 to 1. Default: 1. The rest is the input; 0 returns the input, exactly up to 24 bits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, help_heading = "Denoising", value_name = "FRACTION", allow_negative_numbers = true)
-    )]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "FRACTION"))]
+    #[cfg_attr(feature = "clap", arg(allow_negative_numbers = true))]
     pub mix: Option<f32>,
 
     /// Reduce late reverberation, 0 (off) to 1 (full).
     ///
     /// Range: 0 to 1. Default: 0. Start with 0.5.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(long, help_heading = "Denoising", value_name = "FRACTION", allow_negative_numbers = true)
-    )]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "FRACTION"))]
+    #[cfg_attr(feature = "clap", arg(allow_negative_numbers = true))]
     pub dereverb: Option<f64>,
 
     /// Couple or separate channels, or join microphones.
@@ -110,7 +101,8 @@ pub struct Options {
     /// separate denoises each channel alone throughout; array treats the 2 to 16 channels as microphones in one scene: it also
     /// uses the direction of sounds, and returns the voice in each channel.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "HOW", value_parser = words::<ChannelMode>(), hide_short_help = true))]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "HOW"))]
+    #[cfg_attr(feature = "clap", arg(value_parser = words::<ChannelMode>(), hide_short_help = true))]
     pub channels: Option<ChannelMode>,
 
     /// Seed the random numbers.
@@ -118,7 +110,9 @@ pub struct Options {
     /// Range: 0 to 18446744073709551615. Default: 0. The same seed gives the same output, on any number of threads.
     /// It drives sampling and dither; with --quality fast, dither alone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "N", allow_negative_numbers = true, value_parser = names::seed, hide_short_help = true))]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", value_name = "N"))]
+    #[cfg_attr(feature = "clap", arg(allow_negative_numbers = true, hide_short_help = true))]
+    #[cfg_attr(feature = "clap", arg(value_parser = names::seed))]
     pub seed: Option<u64>,
 
     /// Round to integers without dither.
@@ -143,94 +137,56 @@ pub struct Options {
     /// and step size were chosen here. It expects a dictionary trained with alpha 1.2. Of the options of the denoiser it
     /// takes only --model, --noise-from, --seed, --threads, --mix, --channels and --no-dither.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "clap", arg(long, help_heading = "Model", value_name = "NAME", value_parser = words::<Method>(), hide_short_help = true))]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Model", value_name = "NAME"))]
+    #[cfg_attr(feature = "clap", arg(value_parser = words::<Method>(), hide_short_help = true))]
     pub method: Option<Method>,
 
     /// Set the characteristic exponent of speech.
     ///
     /// Range: 0.2 to 2. Default: that of the dictionary, whose spectra were trained with it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            help_heading = "Model",
-            value_name = "ALPHA",
-            allow_negative_numbers = true,
-            hide_short_help = true
-        )
-    )]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Model", value_name = "ALPHA"))]
+    #[cfg_attr(feature = "clap", arg(allow_negative_numbers = true, hide_short_help = true))]
     pub alpha_speech: Option<f64>,
 
     /// Set the characteristic exponent of noise.
     ///
     /// Range: 0.2 to 2. Default: 1.9.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            help_heading = "Model",
-            value_name = "ALPHA",
-            allow_negative_numbers = true,
-            hide_short_help = true
-        )
-    )]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Model", value_name = "ALPHA"))]
+    #[cfg_attr(feature = "clap", arg(allow_negative_numbers = true, hide_short_help = true))]
     pub alpha_noise: Option<f64>,
 
     /// Model noise with N fixed spectra.
     ///
     /// Range: 1 to 64. Default: one drifting spectrum, which it replaces. Disables the speech-presence network.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            help_heading = "Model",
-            value_name = "N",
-            allow_negative_numbers = true,
-            hide_short_help = true
-        )
-    )]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Model", value_name = "N"))]
+    #[cfg_attr(feature = "clap", arg(allow_negative_numbers = true, hide_short_help = true))]
     pub noise_rank: Option<usize>,
 
     /// Choose the sampler of activations and noise spectra.
     ///
     /// Default: hamcmc. Needs Gibbs sweeps.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "clap", arg(long, help_heading = "Sampling", value_name = "NAME", value_parser = words::<SamplerKind>(), hide_short_help = true))]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Sampling", value_name = "NAME"))]
+    #[cfg_attr(feature = "clap", arg(value_parser = words::<SamplerKind>(), hide_short_help = true))]
     pub sampler: Option<SamplerKind>,
 
     /// Set the number of Gibbs sweeps.
     ///
     /// Range: 0 to 1000000. Default: 8; with --quality fast, 0. Without sweeps nothing is sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            help_heading = "Sampling",
-            value_name = "N",
-            allow_negative_numbers = true,
-            hide_short_help = true
-        )
-    )]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Sampling", value_name = "N"))]
+    #[cfg_attr(feature = "clap", arg(allow_negative_numbers = true, hide_short_help = true))]
     pub iterations: Option<usize>,
 
     /// Discard the first N Gibbs sweeps.
     ///
     /// Range: 0 to one less than --iterations. Default: 2; with --iterations, half of them. Needs Gibbs sweeps.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            help_heading = "Sampling",
-            value_name = "N",
-            allow_negative_numbers = true,
-            hide_short_help = true
-        )
-    )]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Sampling", value_name = "N"))]
+    #[cfg_attr(feature = "clap", arg(allow_negative_numbers = true, hide_short_help = true))]
     pub burn_in: Option<usize>,
 
     /// Set the number of expectation-maximisation sweeps.
@@ -238,32 +194,16 @@ pub struct Options {
     /// Range: 0 to 10000. Default: 8 (fast: 2); without the speech-presence network 18 (fast: 12). Above 16 kHz at
     /// least 12. They precede the Gibbs sweeps; without those, 1 is the least.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            help_heading = "Sampling",
-            value_name = "N",
-            allow_negative_numbers = true,
-            hide_short_help = true
-        )
-    )]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Sampling", value_name = "N"))]
+    #[cfg_attr(feature = "clap", arg(allow_negative_numbers = true, hide_short_help = true))]
     pub em_iterations: Option<usize>,
 
     /// Set the step size of the sampler.
     ///
     /// Range: above 0 to 1000000. Default: the sampler's own. The sampler nmc has none. Needs Gibbs sweeps.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            help_heading = "Sampling",
-            value_name = "STEP",
-            allow_negative_numbers = true,
-            hide_short_help = true
-        )
-    )]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Sampling", value_name = "STEP"))]
+    #[cfg_attr(feature = "clap", arg(allow_negative_numbers = true, hide_short_help = true))]
     pub step_size: Option<f64>,
 
     /// Set the fraction of bins in each gradient.
@@ -271,16 +211,8 @@ pub struct Options {
     /// Range: above 0 to 1. Default: 1. Samplers that accept or reject take 1 alone: hmc, mh-bfgs, hmc-bfgs, qnhmc,
     /// nuts, nmc. Needs Gibbs sweeps.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long,
-            help_heading = "Sampling",
-            value_name = "FRACTION",
-            allow_negative_numbers = true,
-            hide_short_help = true
-        )
-    )]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Sampling", value_name = "FRACTION"))]
+    #[cfg_attr(feature = "clap", arg(allow_negative_numbers = true, hide_short_help = true))]
     pub minibatch: Option<f64>,
 
     /// Choose how the sampler keeps factors positive.
@@ -288,7 +220,8 @@ pub struct Options {
     /// Default: log. log samples their logarithms; mirrored reflects draws at zero, as in the paper. The sampler nmc
     /// takes log alone. Needs Gibbs sweeps.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "clap", arg(long, help_heading = "Sampling", value_name = "HOW", value_parser = words::<Positivity>(), hide_short_help = true))]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Sampling", value_name = "HOW"))]
+    #[cfg_attr(feature = "clap", arg(value_parser = words::<Positivity>(), hide_short_help = true))]
     pub positivity: Option<Positivity>,
 
     /// Choose how impulse variables are treated.
@@ -296,7 +229,8 @@ pub struct Options {
     /// Default: integrated. integrated averages over them exactly; sampled draws them by Metropolis steps, as in the
     /// paper. Needs Gibbs sweeps.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "clap", arg(long, help_heading = "Sampling", value_name = "HOW", value_parser = words::<ImpulseMode>(), hide_short_help = true))]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Sampling", value_name = "HOW"))]
+    #[cfg_attr(feature = "clap", arg(value_parser = words::<ImpulseMode>(), hide_short_help = true))]
     pub impulses: Option<ImpulseMode>,
 }
 
