@@ -17,7 +17,7 @@ use super::speech_track::{SpeechTrack, TrackMeter};
 use super::{DenoiseError, append};
 use crate::array::{ARRAY_CHANNELS, SpatialFilter};
 use crate::decibels::amplitude;
-use crate::denoiser::block::{Request, Separator, Snapshots};
+use crate::denoiser::block::{BlockResult, Request, Separator, Snapshots};
 use crate::model::NoiseModel;
 use crate::random::SeedTree;
 use crate::signal::progress::{self, ProgressCallback};
@@ -404,9 +404,9 @@ impl DenoiseStream {
         progress: &mut dyn ProgressCallback,
         snapshots: Option<Snapshots<Vec<Vec<f32>>>>,
     ) -> Result<BlockGains, DenoiseError> {
-        let grid = self.front_end.stft().grid();
         // Silence takes no sweeps, but can be cancelled too.
         progress::report(progress, 0.0)?;
+        let grid = self.front_end.stft().grid();
         let mut gains = self.silent_gains(power.len());
         let memory = &mut self.memories[index];
         if !memory.rescale(&mut power, self.separator.settings.model.alpha_noise) {
@@ -417,49 +417,7 @@ impl DenoiseStream {
             return Ok(gains);
         }
         let seeds = memory.next_seeds();
-        let noise_profile = memory.scaled_noise_profile();
-        let is_short = memory.previous.is_none()
-            && sounding.is_short()
-            && matches!(self.separator.settings.model.noise, NoiseModel::Drifting(_));
-        let mut alone = Vec::new();
-        if is_short {
-            let noise_profile = noise_profile.as_deref();
-            let request = Request { noise_profile, is_short, ..Request::default() };
-            let progress = &mut |_: f64| progress.report(0.0);
-            alone = self.separator.separate(grid, &sounding.power, request, seeds, progress, None)?.gain;
-            sounding.surround(noise_profile, seeds.child(u64::MAX));
-        }
-        let (stream, placed, size) = (&*self, &sounding, power.len());
-        let mut show_whole = None;
-        let snapshots = snapshots.map(|Snapshots { every, show }| {
-            let show = show_whole.insert(move |sweep: usize, partial: Vec<f32>| {
-                let mut gain = vec![0.0; size];
-                placed.place(&partial, &mut gain);
-                show(sweep, stream.filtered(&gain));
-            });
-            Snapshots { every, show }
-        });
-        let request = Request {
-            previous: self.memories[index].previous.as_ref(),
-            noise_profile: noise_profile.as_deref(),
-            gain_std: self.record.gain_std.is_some(),
-            model_gain: self.record.levels.is_some(),
-            is_short,
-            ..Request::default()
-        };
-        let mut result =
-            self.separator.separate(grid, &sounding.power, request, seeds, progress, snapshots)?;
-        if is_short {
-            // Either estimate may take the voice for noise.
-            sounding.raise(&mut result.gain, &alone);
-        } else if self.separator.networks.is_some()
-            && let Some(filled) = sounding.filled(&power, seeds.child(u64::MAX))
-        {
-            let request = Request { noise_profile: noise_profile.as_deref(), ..Request::default() };
-            let progress = &mut |_: f64| progress.report(1.0);
-            let filled = self.separator.separate(grid, &filled, request, seeds, progress, None)?;
-            sounding.raise_clean(&mut result.gain, &filled.gain, grid);
-        }
+        let result = self.separate_sounding(index, &power, &mut sounding, seeds, progress, snapshots)?;
         self.record.chain.add(&result.chain);
         sounding.place(&result.gain, &mut gains.gain);
         sounding.place(&result.gain_std, &mut gains.gain_std);
@@ -470,6 +428,64 @@ impl DenoiseStream {
         }
         self.memories[index].previous = Some(result.state);
         Ok(gains)
+    }
+
+    /// Separates the sounding frames of a block with these powers (bins x frames), with the memory of this index. A recording
+    /// that is too short for a pause is surrounded by noise.
+    fn separate_sounding(
+        &self,
+        index: usize,
+        power: &[f32],
+        sounding: &mut Sounding,
+        seeds: SeedTree,
+        progress: &mut dyn ProgressCallback,
+        snapshots: Option<Snapshots<Vec<Vec<f32>>>>,
+    ) -> Result<BlockResult, DenoiseError> {
+        let (grid, separator, memory) =
+            (self.front_end.stft().grid(), &self.separator, &self.memories[index]);
+        let noise_profile = memory.scaled_noise_profile();
+        let noise_profile = noise_profile.as_deref();
+        let is_short = memory.previous.is_none()
+            && sounding.is_short()
+            && matches!(separator.settings.model.noise, NoiseModel::Drifting(_));
+        let mut alone = Vec::new();
+        if is_short {
+            let request = Request { noise_profile, is_short, ..Request::default() };
+            let progress = &mut |_: f64| progress.report(0.0);
+            alone = separator.separate(grid, &sounding.power, request, seeds, progress, None)?.gain;
+            sounding.surround(noise_profile, seeds.child(u64::MAX));
+        }
+        let sounding = &*sounding;
+        let mut show_whole = None;
+        let snapshots = snapshots.map(|Snapshots { every, show }| {
+            let show = show_whole.insert(move |sweep: usize, partial: Vec<f32>| {
+                let mut gain = vec![0.0; power.len()];
+                sounding.place(&partial, &mut gain);
+                show(sweep, self.filtered(&gain));
+            });
+            Snapshots { every, show }
+        });
+        let request = Request {
+            previous: memory.previous.as_ref(),
+            noise_profile,
+            gain_std: self.record.gain_std.is_some(),
+            model_gain: self.record.levels.is_some(),
+            is_short,
+            ..Request::default()
+        };
+        let mut result = separator.separate(grid, &sounding.power, request, seeds, progress, snapshots)?;
+        if is_short {
+            // Either estimate may take the voice for noise.
+            sounding.raise(&mut result.gain, &alone);
+        } else if separator.networks.is_some()
+            && let Some(filled) = sounding.filled(power, seeds.child(u64::MAX))
+        {
+            let request = Request { noise_profile, ..Request::default() };
+            let progress = &mut |_: f64| progress.report(1.0);
+            let filled = separator.separate(grid, &filled, request, seeds, progress, None)?;
+            sounding.raise_clean(&mut result.gain, &filled.gain, grid);
+        }
+        Ok(result)
     }
 
     /// The gains of a block of silence, with `size` bins of all frames together.
