@@ -1,4 +1,5 @@
-//! `--manifest`: recordings by name, by NeMo's JSON lines or by lhotse's cuts, and the same manifest of the results.
+//! `--manifest`: recordings by name, by NeMo's JSON lines or by lhotse's cuts and recordings, and the same manifest of the
+//! results.
 
 mod names;
 mod results;
@@ -9,18 +10,22 @@ use super::failure::{Failure, usage};
 use super::inputs::plain;
 use super::record;
 use super::streams::{is_standard, name, read_bounded, read_standard_input};
+use alphamf_files::Reader;
 use anyhow::{Context, anyhow, bail, ensure};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 pub use results::ResultManifest;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Size of a list of a million recordings; compressed ones are no larger when decompressed.
 const MAX_BYTES: u64 = 256 << 20;
+const EXPECTED: &str = "expected a name per line, or JSON lines of NeMo or lhotse";
+const SAVE: &str = "save the audio to files first (CutSet.save_audios of lhotse)";
 /// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
@@ -50,7 +55,7 @@ enum ListFormat {
     Names,
     /// A JSON object per line with `audio_filepath`.
     Nemo,
-    /// A cut per line, as JSON, of a recording in files.
+    /// A recording in files, or a cut of one, per line, as JSON.
     Lhotse,
 }
 
@@ -110,6 +115,7 @@ impl Manifest {
     /// are spelled or as [`record::source`] has them, to outputs.
     pub fn of_results(&self, results: &HashMap<PathBuf, String>) -> anyhow::Result<Vec<u8>> {
         let mut text = Vec::new();
+        let mut rates = HashMap::new();
         for (_, line) in self.lines() {
             let mut entry: Value = serde_json::from_str(line)?;
             let files = files(&mut entry)?.1;
@@ -119,12 +125,25 @@ impl Manifest {
             };
             let outputs: Option<Vec<&String>> = files.iter().map(output).collect();
             let Some(outputs) = outputs else { continue };
+            let mut rate = None;
             for (file, output) in files.into_iter().zip(outputs) {
+                // Files that were converted are compressed ones, most of which lhotse decodes by another library.
+                if self.kind == ListFormat::Lhotse
+                    && Path::new(file).extension() != Path::new(output).extension()
+                {
+                    rate = Some(match rates.entry(output) {
+                        Entry::Occupied(known) => *known.get(),
+                        Entry::Vacant(new) => *new.insert(Reader::open(output)?.sample_rate()),
+                    });
+                }
                 output.clone_into(file);
             }
             if let (ListFormat::Lhotse, Some(cut)) = (self.kind, entry.as_object_mut()) {
                 // They are those of the noisy recording.
                 cut.remove("features");
+            }
+            if let Some(rate) = rate {
+                keep_rate(recording(&mut entry), rate);
             }
             serde_json::to_writer(&mut text, &entry)?;
             text.push(b'\n');
@@ -147,14 +166,23 @@ impl Manifest {
         if !self.text.trim_start().starts_with('{') {
             ensure!(!self.text.contains('\0'), "zero bytes in the list: expected one name per line");
             let named = |path: PathBuf| Listed { input: self.resolve(&path), name: plain(&path) };
-            return Ok(names::paths(&self.text).into_iter().map(named).collect());
+            let listed: Vec<Listed> = names::paths(&self.text).into_iter().map(named).collect();
+            // A table, or a JSON array, would otherwise fail line by line.
+            if let Some(Listed { name, .. }) = listed.first() {
+                let found = listed.iter().any(|listed| listed.input.exists());
+                let start: String = name.to_string_lossy().chars().take(80).collect();
+                ensure!(found, "no line names a file; the first is {start:?}: {EXPECTED}");
+            }
+            return Ok(listed);
         }
         let mut kind = None;
         let mut listed = Vec::new();
         for (number, line) in self.lines() {
             let mut read = || -> anyhow::Result<()> {
-                let mut entry: Value =
-                    serde_json::from_str(line).map_err(|error| anyhow!("not JSON: {error}"))?;
+                let mut entry: Value = serde_json::from_str(line).map_err(|error| {
+                    let rest = line.get(error.column().saturating_sub(1)..).unwrap_or_default();
+                    anyhow!("not JSON: {error}: {rest:.20}")
+                })?;
                 let (found, files) = files(&mut entry)?;
                 ensure!(*kind.get_or_insert(found) == found, "NeMo and lhotse entries in one manifest");
                 for file in files {
@@ -197,18 +225,46 @@ fn files(entry: &mut Value) -> anyhow::Result<(ListFormat, Vec<&mut String>)> {
         let file = entry.get_mut("audio_filepath").and_then(as_string_mut);
         return Ok((ListFormat::Nemo, file.into_iter().collect()));
     }
-    if entry.get("recording").is_none() {
-        bail!("expected an entry of NeMo with `audio_filepath`, or a cut of lhotse with one `recording`");
+    let kind = entry.get("type").and_then(Value::as_str).filter(|kind| kind.ends_with("Cut"));
+    if let (Some(kind), None) = (kind, entry.get("recording")) {
+        bail!("a {kind} without a recording of its own: {SAVE}");
     }
-    let sources = entry.pointer_mut("/recording/sources").and_then(Value::as_array_mut);
+    ensure!(
+        entry.get("recording").or(entry.get("sources")).is_some(),
+        "expected an entry of NeMo with `audio_filepath`, or of lhotse with `recording` or `sources`"
+    );
+    let recording = recording(entry);
+    let sources = recording.get_mut("sources").and_then(Value::as_array_mut);
     let sources = sources.filter(|sources| !sources.is_empty()).context("the recording has no `sources`")?;
     for source in &*sources {
         let kind = source.get("type").unwrap_or(&Value::Null);
-        ensure!(kind == "file", "a source of type {kind}; expected \"file\"");
+        ensure!(kind == "file", "a source of type {kind}; expected \"file\": {SAVE}");
         expect_name(source.get("source").unwrap_or(&Value::Null), "source")?;
     }
     let files = sources.iter_mut().filter_map(|source| source.get_mut("source").and_then(as_string_mut));
     Ok((ListFormat::Lhotse, files.collect()))
+}
+
+/// The recording of an entry of lhotse: that of a cut, or the entry itself.
+fn recording(entry: &mut Value) -> &mut Value {
+    if entry.get("recording").is_some() { &mut entry["recording"] } else { entry }
+}
+
+/// Lets lhotse resample files of `rate` to the rate that the manifest states. libsndfile, by which lhotse reads Opus, decodes to the
+/// rate before encoding; results have the 48 kHz of the decoder.
+fn keep_rate(recording: &mut Value, rate: u32) {
+    let transforms = recording.get("transforms").and_then(Value::as_array);
+    let before = transforms.into_iter().flatten().find_map(|of| of.pointer("/kwargs/source_sampling_rate"));
+    let Some(stated) = before.or(recording.get("sampling_rate")).cloned() else { return };
+    if stated == rate {
+        return;
+    }
+    let kwargs = json!({"source_sampling_rate": rate, "target_sampling_rate": stated});
+    let resample = json!({"name": "Resample", "kwargs": kwargs});
+    match recording.get_mut("transforms").and_then(Value::as_array_mut) {
+        Some(transforms) => transforms.insert(0, resample),
+        None => recording["transforms"] = json!([resample]),
+    }
 }
 
 fn as_string_mut(value: &mut Value) -> Option<&mut String> {

@@ -4,8 +4,10 @@ use super::*;
 use std::fs;
 use tempfile::TempDir;
 
+/// Reads a list beside which lies a file `here.wav`.
 fn read(text: impl AsRef<[u8]>) -> anyhow::Result<Manifest> {
     let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("here.wav"), "").unwrap();
     let path = folder.path().join("list.json");
     fs::write(&path, text).unwrap();
     Manifest::read(&path)
@@ -25,8 +27,8 @@ const CUT: &str = r#"{"id":"a-1","start":1.5,"duration":2.0,"channel":0,"feature
 
 #[test]
 fn every_kind_is_read_and_returned() {
-    let list = read("\u{feff}a.wav\n\n b {.wav\r\n").unwrap();
-    assert_eq!((names(&list), list.result_name()), (vec!["a.wav", " b {.wav"], None));
+    let list = read("\u{feff}here.wav\n\n b {.wav\r\n").unwrap();
+    assert_eq!((names(&list), list.result_name()), (vec!["here.wav", " b {.wav"], None));
 
     let nemo = "{\"audio_filepath\": \"a.wav\", \"duration\": 1.25, \"text\": \"grün\"}\n\n{\"audio_filepath\":\"b.wav\"}\n";
     let list = read(nemo).unwrap();
@@ -49,6 +51,19 @@ fn every_kind_is_read_and_returned() {
     assert_eq!(found, expected);
 }
 
+/// Of `lhotse prepare`, before there are cuts.
+#[test]
+fn recordings_of_lhotse_have_results() {
+    let cut: Value = serde_json::from_str(CUT).unwrap();
+    let list = read(format!("{}\n", cut["recording"])).unwrap();
+    assert_eq!(names(&list), ["x/a.wav"]);
+    let results = HashMap::from([(PathBuf::from("x/a.wav"), "/out/x/a.wav".to_owned())]);
+    let mut expected = cut["recording"].clone();
+    *expected.pointer_mut("/sources/0/source").unwrap() = "/out/x/a.wav".into();
+    let found: Value = serde_json::from_slice(&list.of_results(&results).unwrap()).unwrap();
+    assert_eq!(found, expected);
+}
+
 #[test]
 fn names_are_looked_up_beside_the_manifest() {
     let folder = TempDir::new().unwrap();
@@ -62,9 +77,9 @@ fn names_are_looked_up_beside_the_manifest() {
 
 #[test]
 fn standard_input_is_no_recording_of_a_list() {
-    for text in ["-\n", "{\"audio_filepath\":\"-\"}"] {
+    for text in ["-\nhere.wav\n", "{\"audio_filepath\":\"-\"}"] {
         let list = read(text).unwrap();
-        assert_eq!((list.recordings()[0].input.as_path(), names(&list)), (Path::new("./-"), vec!["-"]));
+        assert_eq!((list.recordings()[0].input.as_path(), names(&list)[0]), (Path::new("./-"), "-"));
         let results = HashMap::from([(PathBuf::from("./-"), "/out/-.wav".to_owned())]);
         assert!(list.kind == ListFormat::Names || !list.of_results(&results).unwrap().is_empty());
     }
@@ -73,7 +88,7 @@ fn standard_input_is_no_recording_of_a_list() {
 #[test]
 fn invalid_entries_are_refused_with_their_line() {
     let deep = format!("{{\"audio_filepath\":{}", "[".repeat(10_000));
-    let cases: [(&str, &str); 13] = [
+    let cases: [(&str, &str); 19] = [
         ("{\"audio_filepath\":\"a\"}\nb.wav", "line 2: not JSON"),
         ("{\"audio_filepath\":\"a\"}\n{\"audio_filepath\":", "line 2: not JSON"),
         ("{\"audio_filepath\":3}", "line 1: `audio_filepath` is 3"),
@@ -81,6 +96,22 @@ fn invalid_entries_are_refused_with_their_line() {
         ("{\"audio_filepath\":\"\"}", "line 1: `audio_filepath` is \"\""),
         ("\n{\"text\":\"a\"}", "line 2: expected an entry"),
         ("{\"recording\":null}", "line 1: the recording has no `sources`"),
+        (
+            "{\"audio_filepath\":\"a\",\"x\":NaN}",
+            "line 1: not JSON: expected value at line 1 column 27: NaN}",
+        ),
+        (
+            "{\"tracks\":[],\"type\":\"MixedCut\"}",
+            "line 1: a MixedCut without a recording of its own: save the audio",
+        ),
+        ("{\"sources\":[{\"type\":\"command\"}]}", "expected \"file\": save the audio to files first"),
+        // Tables and arrays.
+        (
+            "utt1 a.wav\nutt2 b.wav",
+            "no line names a file; the first is \"utt1 a.wav\": expected a name per line",
+        ),
+        ("file_name,text\na.wav,one", "no line names a file; the first is \"file_name,text\""),
+        ("[\n  {\n    \"audio_filepath\": \"a.wav\"", "no line names a file; the first is \"[\""),
         ("{\"recording\":{\"sources\":[]}}", "line 1: the recording has no `sources`"),
         (
             "{\"recording\":{\"sources\":[{\"type\":\"url\",\"source\":\"a\"}]}}",

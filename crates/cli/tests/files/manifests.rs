@@ -125,6 +125,42 @@ fn results_of_a_manifest_are_one_of_its_kind() {
     );
 }
 
+/// lhotse reads Opus at the rate that was encoded, results have the rate of the decoder. The file here has 16 kHz.
+#[test]
+fn lhotse_resamples_converted_recordings_to_the_rate_of_the_manifest() {
+    let folder = Folder::new();
+    ["a.opus", "b.wav"].into_iter().for_each(|name| recording(&folder.join(name)));
+    let mut narrow = cut("a", 0.0, "a.opus");
+    narrow["recording"]["sampling_rate"] = 8_000.into();
+    let resampled = |mut cut: Value, transforms: Value| {
+        cut["recording"]["transforms"] = transforms;
+        cut
+    };
+    let by = |from: u32, to: u32| json!({"name": "Resample", "kwargs": {"source_sampling_rate": from, "target_sampling_rate": to}});
+    let speed = json!({"name": "Speed", "kwargs": {"factor": 0.9}});
+    let twice = resampled(narrow.clone(), json!([speed, by(12_000, 8_000)]));
+    let fits = [cut("c", 0.0, "a.opus"), cut("d", 0.0, "b.wav")];
+    write_lines(
+        &folder.join("cuts.jsonl"),
+        &[narrow.clone(), twice.clone(), fits[0].clone(), fits[1].clone()],
+    );
+    let mut command = denoise(["--manifest", "cuts.jsonl", "-o", "out", "-q", "--quality", "fast"]);
+    command.current_dir(folder.0.path()).assert().success();
+    let mut found = read_lines(&folder.join("out/cuts.jsonl"));
+    for cut in &mut found {
+        let source = cut.pointer_mut("/recording/sources/0/source").unwrap();
+        let name = source.as_str().unwrap().rsplit_once('/').unwrap().1.replace("a.wav", "a.opus");
+        *source = name.into();
+    }
+    let expected = [
+        resampled(narrow, json!([by(16_000, 8_000)])),
+        resampled(twice, json!([by(16_000, 12_000), speed, by(12_000, 8_000)])),
+        fits[0].clone(),
+        fits[1].clone(),
+    ];
+    assert_eq!(found, expected);
+}
+
 /// Before any work: all names in it would be left out.
 #[test]
 #[cfg(target_os = "linux")]
