@@ -55,13 +55,22 @@ def counted(count: int, thing: str) -> str:
     return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
+def check_number(name: str, value: Any) -> None:
+    if not is_number(value):
+        raise TypeError(f"{name} is {value!r}; expected a number")
+
+
 def check_threads(threads: Optional[int]) -> Optional[int]:
-    if threads is not None and not 1 <= threads <= 1024:
+    if threads is None:
+        return None
+    check_number("threads", threads)
+    if not 1 <= threads <= 1024:
         raise ValueError(f"threads is {threads}; expected 1 to 1024")
     return threads
 
 
 def check_rate(sample_rate: Any) -> int:
+    check_number("sample_rate", sample_rate)
     least, most = _native.MIN_SAMPLE_RATE, _native.MAX_SAMPLE_RATE
     if not least <= sample_rate <= most or int(sample_rate) != sample_rate:
         raise ValueError(f"sample rate of {sample_rate} Hz: expected an integer from {least} to {most}")
@@ -69,6 +78,7 @@ def check_rate(sample_rate: Any) -> int:
 
 
 def check_count(channels: Any) -> int:
+    check_number("channels", channels)
     if not 1 <= channels <= _native.MAX_CHANNELS or int(channels) != channels:
         raise ValueError(f"{channels} channels: expected an integer from 1 to {_native.MAX_CHANNELS}")
     return int(channels)
@@ -76,7 +86,7 @@ def check_count(channels: Any) -> int:
 
 def check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype not in DTYPES:
-        raise TypeError(f"samples of {dtype}: expected float32, float64 or int16")
+        raise TypeError(f"samples of {dtype}: expected float32 or float64 with full scale 1, or int16")
     return dtype
 
 

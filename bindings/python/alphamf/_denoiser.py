@@ -173,7 +173,8 @@ class Denoiser:
         :param noise_from: section without speech, as start and end in seconds (``None``: end of the recording), or a
             noise profile.
         :param residual: return the residual, too.
-        :param gain_std: return the uncertainty of the gain, too.
+        :param gain_std: return the uncertainty of the gain, too; without Gibbs sweeps, as by ``quality`` fast, it has no
+            frames.
         :param levels: return the speech level by band, with intervals, too.
         :param speech_track: return where speech is, too.
         :param progress: receives the completed fraction, 0 to 1; an exception cancels the work.

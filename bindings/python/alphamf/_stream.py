@@ -45,7 +45,8 @@ class Stream:
         """
         samples = np.asarray(chunk)
         if check_dtype(samples.dtype) != self._dtype:
-            raise TypeError(f"a chunk of {samples.dtype}: expected the stream's {self._dtype}")
+            hint = f'; make the stream with dtype="{samples.dtype}"'
+            raise TypeError(f"a chunk of {samples.dtype}: expected the stream's {self._dtype}{hint}")
         flat = samples.ndim == 1
         rows = samples[np.newaxis] if flat else samples
         if rows.ndim != 2 or len(rows) != self._channels:

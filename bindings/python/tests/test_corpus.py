@@ -72,7 +72,7 @@ def test_any_function_is_scored(corpus):
         (lambda x, rate: 1 / 0, "division"),
         (lambda x, rate: x[np.newaxis], f"samples of shape (1, {len(read(folders['noisy'] / 'one.wav')[0])}): expected (n,)"),
         (lambda x, rate: None, "samples of shape (): expected (n,)"),
-        (lambda x, rate: (x * 1e6).astype(np.int32), "samples of int32: expected float32, float64 or int16"),
+        (lambda x, rate: (x * 1e6).astype(np.int32), "samples of int32: expected float32 or float64 with full scale 1, or int16"),
     ):
         failed = alphamf.evaluate(function, **folders)
         assert len(failed["failures"]) == 2 and words in failed["failures"][0]["reason"]

@@ -438,6 +438,25 @@ def test_numbers_beyond_integers_are_in_the_message(noisy):
             denoiser.denoise(*noisy, noise_from=section)
 
 
+@pytest.mark.parametrize("value", ["16000", None, True, [16000]])
+def test_what_is_no_number_is_named(noisy, value):
+    denoiser = alphamf.Denoiser(**FAST)
+    words = re.escape(f"sample_rate is {value!r}; expected a number")
+    for call in (lambda: denoiser.denoise(noisy[0], value), lambda: denoiser.stream(value), lambda: denoiser.live(value)):
+        with pytest.raises(TypeError, match=words):
+            call()
+    if value is not None:
+        with pytest.raises(TypeError, match=re.escape(f"threads is {value!r}; expected a number")):
+            alphamf.Denoiser(threads=value)
+    with pytest.raises(TypeError, match=re.escape(f"channels is {value!r}; expected a number")):
+        denoiser.stream(16000, value)
+
+
+def test_a_chunk_of_another_type_names_the_remedy():
+    with pytest.raises(TypeError, match='a chunk of int16: expected the stream\'s float32; make the stream with dtype="int16"'):
+        alphamf.Denoiser(**FAST).stream(16000).push(np.zeros(100, np.int16))
+
+
 def test_threads_set_different_controls():
     live = alphamf.Denoiser(**FAST).live(16000)
 
