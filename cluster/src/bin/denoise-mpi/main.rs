@@ -19,7 +19,7 @@ use clap::{Parser, Subcommand};
 
 /// Speech denoising in the processes started by mpirun.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "denoise-mpi", version)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

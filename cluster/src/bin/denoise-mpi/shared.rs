@@ -8,6 +8,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, ExitCode, Output};
+use std::slice;
 use std::thread;
 
 use alphamf_cluster::{Mpi, share_out};
@@ -18,16 +19,20 @@ use clap::builder::RangedU64ValueParser;
 
 use crate::folders::{self, beside};
 use crate::learning::from_first;
-use crate::{INPUT, USAGE};
+use crate::{Failure, INPUT, OUTPUT, USAGE};
+
+const MAX_PARTS: usize = 10_000;
+/// Enough that processes end at about the same time; every part costs a start of the program.
+const PARTS_PER_PROCESS: usize = 16;
 
 /// Arguments of both commands.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Divide the recordings into N parts.
+    /// Divide the recordings into N parts [default: 16 for each process].
     ///
     /// Range: 1 to 10000. Files are assigned by a hash of their name; each part goes to the next idle process.
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
-    parts: usize,
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_PARTS as u64))]
+    parts: Option<usize>,
 
     /// The program `denoise` [default: the one beside this program, or else in PATH].
     #[arg(long, value_name = "FILE")]
@@ -38,6 +43,8 @@ pub struct Arguments {
     arguments: Vec<OsString>,
 }
 
+/// Statistics of an earlier run, among those of the parts.
+const EARLIER: &str = "earlier.json";
 /// Exit codes of `denoise` that stop the whole run: wrong usage, invalid dictionary.
 const HOPELESS: [i32; 2] = [USAGE as i32, 5];
 /// In place of the exit code of a run that did not start, or was killed.
@@ -45,7 +52,7 @@ const LOST: i32 = -1;
 
 /// Denoises recordings.
 pub fn denoise(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCode> {
-    let mut job = Job::new(arguments, &[]);
+    let mut job = Job::new(arguments, &[], ranks.ranks());
     let force = job.arguments.iter().any(|argument| argument == "--force");
     let stats = job.take("--stats")?.map(PathBuf::from);
     // In a folder, each recording has its own statistics file: there is nothing to join.
@@ -61,17 +68,33 @@ pub fn denoise(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCod
     let parts = folder.as_ref().map(|folder| folder.join(number));
     if let (0, Some(stats), Some(folder), Some(parts)) = (ranks.rank(), &stats, &folder, &parts) {
         ensure!(stats != Path::new("-"), "--stats is -; expected a file");
-        ensure!(force || !stats.exists(), "{} already exists: use --force to overwrite it", stats.display());
         remove(folder)?;
         fs::create_dir_all(parts).with_context(|| parts.display().to_string())?;
+        if stats.exists() && !force {
+            let modified = fs::metadata(stats)?.modified()?;
+            let earlier = parts.join(EARLIER);
+            job.merge(slice::from_ref(stats), &earlier).map_err(|_| {
+                let taken = "already exists and holds no statistics: remove it or name another";
+                Failure(OUTPUT, format!("{} {taken}", stats.display()))
+            })?;
+            fs::File::options().append(true).open(earlier)?.set_modified(modified)?;
+        }
     }
     let file = |part: usize| Some(parts.as_ref()?.join(format!("{part}.json")));
     let code = job.run(ranks, |part| {
+        // The figures of recordings that are skipped.
+        if let (Some(file), Some(earlier)) = (file(part), parts.as_ref().map(|parts| parts.join(EARLIER)))
+            && earlier.exists()
+        {
+            fs::copy(&earlier, &file)?;
+            let modified = fs::metadata(&earlier)?.modified()?;
+            fs::File::options().append(true).open(file)?.set_modified(modified)?;
+        }
         Ok(file(part).into_iter().flat_map(|file| ["--stats".into(), file.into()]).collect())
     })?;
     if let (0, Some(stats), Some(folder)) = (ranks.rank(), &stats, &folder) {
-        let made: Vec<PathBuf> = (0..arguments.parts).filter_map(file).filter(|file| file.exists()).collect();
-        if made.len() == arguments.parts {
+        let made: Vec<PathBuf> = (0..job.parts).filter_map(file).filter(|file| file.exists()).collect();
+        if made.len() == job.parts {
             job.merge(&made, stats)?;
         } else {
             eprintln!("denoise-mpi: {} not written: some parts failed", stats.display());
@@ -83,7 +106,7 @@ pub fn denoise(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCod
 
 /// Scores a corpus.
 pub fn eval(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCode> {
-    let mut job = Job::new(arguments, &["eval"]);
+    let mut job = Job::new(arguments, &["eval"], ranks.ranks());
     job.repeats = true;
     let journal = job.take("--resume")?.map(PathBuf::from);
     let journal = journal.context("--resume FILE is required: processes keep their journals beside it")?;
@@ -136,7 +159,7 @@ struct Job {
 }
 
 impl Job {
-    fn new(arguments: &Arguments, command: &[&str]) -> Self {
+    fn new(arguments: &Arguments, command: &[&str], processes: usize) -> Self {
         let beside = || {
             let program = std::env::current_exe().ok()?.with_file_name("denoise");
             program.exists().then_some(program)
@@ -152,7 +175,8 @@ impl Job {
         let before = arguments_left.len();
         arguments_left.retain(|argument| argument != "--quiet" && argument != "-q");
         let quiet = arguments_left.len() < before;
-        Self { program, parts: arguments.parts, quiet, options, arguments: arguments_left, repeats: false }
+        let parts = arguments.parts.unwrap_or((PARTS_PER_PROCESS * processes).min(MAX_PARTS));
+        Self { program, parts, quiet, options, arguments: arguments_left, repeats: false }
     }
 
     /// Removes an option with a value from the arguments.
