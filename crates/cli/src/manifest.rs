@@ -180,8 +180,11 @@ impl Manifest {
         for (number, line) in self.lines() {
             let mut read = || -> anyhow::Result<()> {
                 let mut entry: Value = serde_json::from_str(line).map_err(|error| {
-                    let rest = line.get(error.column().saturating_sub(1)..).unwrap_or_default();
-                    anyhow!("not JSON: {error}: {rest:.20}")
+                    let rest = match error.is_eof() {
+                        true => "expected an object per line",
+                        false => line.get(error.column().saturating_sub(1)..).unwrap_or_default(),
+                    };
+                    anyhow!("not JSON: {error}: {rest:.30}")
                 })?;
                 let (found, files) = files(&mut entry)?;
                 ensure!(*kind.get_or_insert(found) == found, "NeMo and lhotse entries in one manifest");

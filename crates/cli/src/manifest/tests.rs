@@ -88,7 +88,7 @@ fn standard_input_is_no_recording_of_a_list() {
 #[test]
 fn invalid_entries_are_refused_with_their_line() {
     let deep = format!("{{\"audio_filepath\":{}", "[".repeat(10_000));
-    let cases: [(&str, &str); 19] = [
+    let cases: [(&str, &str); 20] = [
         ("{\"audio_filepath\":\"a\"}\nb.wav", "line 2: not JSON"),
         ("{\"audio_filepath\":\"a\"}\n{\"audio_filepath\":", "line 2: not JSON"),
         ("{\"audio_filepath\":3}", "line 1: `audio_filepath` is 3"),
@@ -105,6 +105,10 @@ fn invalid_entries_are_refused_with_their_line() {
             "line 1: a MixedCut without a recording of its own: save the audio",
         ),
         ("{\"sources\":[{\"type\":\"command\"}]}", "expected \"file\": save the audio to files first"),
+        (
+            "{\n  \"audio_filepath\": \"a\"\n}",
+            "line 1: not JSON: EOF while parsing an object at line 1 column 1: expected an object per line",
+        ),
         // Tables and arrays.
         (
             "utt1 a.wav\nutt2 b.wav",
