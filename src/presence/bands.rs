@@ -1,8 +1,10 @@
 //! Bands of the network, and its input features on them.
 
+use super::lost_passages::Division;
 use super::sizes::{BANDS, FEATURES, GROUP, PAIR};
 use crate::kernels::convolution::Grid;
 use crate::kernels::vector;
+use std::ops::Range;
 
 /// Bins below this one, 1.2 kHz, are bands of their own: they resolve the harmonics of every voice.
 pub(crate) const FIRST_WIDE_BIN: usize = 76;
@@ -62,6 +64,24 @@ impl Bands {
         let least = mean * MIN_RELATIVE_POWER;
         levels.iter_mut().for_each(|level| *level = vector::ln(*level + least));
         Self { present, levels, mean }
+    }
+
+    /// The powers in the bands within `bins`, divided by gains of these log odds (bands x frames).
+    pub(super) fn divide(&self, odds: &[f32], bins: Range<usize>) -> Division {
+        let edges = edges();
+        let inside: Vec<usize> = (0..self.present)
+            .filter(|&band| bins.contains(&edges[band]) && edges[band + 1] <= bins.end)
+            .collect();
+        let frames = self.levels.chunks_exact(self.present.max(1)).zip(odds.chunks_exact(BANDS));
+        let divided = frames.map(|(levels, odds)| {
+            inside.iter().fold((0.0, 0.0), |(kept, removed), &band| {
+                let power = f64::from(vector::exp(levels[band])) * (edges[band + 1] - edges[band]) as f64;
+                let gain = 1.0 / (1.0 + f64::from(vector::exp(-odds[band])));
+                (kept + gain * gain * power, removed + (1.0 - gain) * (1.0 - gain) * power)
+            })
+        });
+        let (kept, removed) = divided.unzip();
+        Division { kept, removed }
     }
 
     /// Calls `show` with frame, band and features of every band in every frame.

@@ -13,6 +13,7 @@ mod causal;
 mod file;
 mod header;
 mod high_band;
+mod lost_passages;
 mod near;
 mod network;
 mod pool;
@@ -77,8 +78,8 @@ impl PresenceNet {
     }
 
     /// Natural log odds of speech on bands, given `|X|^2` (bins x frames, in any unit) of frames 16 ms apart and bins
-    /// 15.625 Hz apart. Soft passages whose power varies by at least the factor `variation` are estimated twice, and the
-    /// higher odds count; with 1 all of them are.
+    /// 15.625 Hz apart. Soft and lost passages whose power varies by at least the factor `variation` are estimated twice, and
+    /// the higher odds count; with 1 all of them are.
     pub(crate) fn band_log_odds(&self, power: &[f32], bins: usize, variation: f64) -> BandLogOdds {
         let bands = Bands::new(power, bins, &edges(), None);
         let frames = power.len() / bins;
@@ -86,7 +87,8 @@ impl PresenceNet {
         if frames > 0 {
             odds = self.network.forward(&features(&bands, frames));
         }
-        let passages = SoftPassages::new(power, bins);
+        let mut passages = SoftPassages::new(power, bins);
+        passages.add_lost(&bands.divide(&odds, soft_passages::BINS));
         let levelled = || Bands::new(&passages.levelled(power, bins), bins, &edges(), None);
         let input = || features(&levelled(), frames);
         passages.raise(variation, &mut odds, input, |input| self.network.forward(input));

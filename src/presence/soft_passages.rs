@@ -1,6 +1,7 @@
 //! A second estimate of soft passages: beside a louder voice, the network takes a softer one for noise; at the same level it
-//! does not.
+//! mostly does not. Passages that are [lost](super::lost_passages) are estimated twice, too.
 
+use super::lost_passages::{Division, lost_passages};
 use super::sizes::{BANDS, PAIR};
 use crate::kernels::convolution::Grid;
 use std::ops::Range;
@@ -8,7 +9,7 @@ use std::ops::Range;
 /// Frames to either side over which the level is averaged: 1 s in all.
 const REACH: usize = 31;
 /// Bins whose power is the level: 0.1 to 4 kHz.
-const BINS: Range<usize> = 6..257;
+pub(super) const BINS: Range<usize> = 6..257;
 /// The level of a soft passage relative to the loudest, at most, as a factor of power: -8 dB.
 pub(super) const SOFT: f64 = 0.158_489;
 /// The level that passages are attenuated to, relative to the loudest second, as a factor of power: -18 dB.
@@ -20,7 +21,7 @@ const CONTEXT: usize = 16;
 /// Frames over which the power is averaged to find how much it varies in a passage.
 const SYLLABLE: usize = 4;
 
-/// Where the soft passages of a recording are.
+/// Where the passages of a recording are that are estimated twice.
 pub(super) struct SoftPassages {
     /// Power averaged over a second, by frame.
     levels: Vec<f64>,
@@ -28,6 +29,8 @@ pub(super) struct SoftPassages {
     loudest: f64,
     /// Power by frame.
     powers: Vec<f64>,
+    /// Whether a frame is in such a passage.
+    twice: Vec<bool>,
 }
 
 impl SoftPassages {
@@ -36,13 +39,17 @@ impl SoftPassages {
         let range = BINS.start.min(bins)..BINS.end.min(bins);
         let of_frame = |frame: &[f32]| frame[range.clone()].iter().map(|&x| f64::from(x)).sum();
         let powers: Vec<f64> = power.chunks_exact(bins).map(of_frame).collect();
-        let levels = averaged(&powers);
+        let levels = averaged(&powers, REACH);
         let loudest = levels.iter().copied().fold(0.0, f64::max);
-        Self { levels, loudest, powers }
+        let twice = levels.iter().map(|&level| level < SOFT * loudest).collect();
+        Self { levels, loudest, powers, twice }
     }
 
-    fn is_soft(&self, frame: usize) -> bool {
-        self.levels[frame] < SOFT * self.loudest
+    /// Adds the lost passages of a first estimate that divides the powers in [`BINS`] like this.
+    pub(super) fn add_lost(&mut self, estimate: &Division) {
+        for passage in lost_passages(estimate, |frame| !self.twice[frame]) {
+            self.twice[passage].fill(true);
+        }
     }
 
     /// The powers with louder frames attenuated to a common level.
@@ -57,13 +64,13 @@ impl SoftPassages {
             .collect()
     }
 
-    /// The soft passages whose power varies by at least this factor, with their context, in whole pairs of frames.
+    /// The passages whose power varies by at least this factor, with their context, in whole pairs of frames.
     fn with_context(&self, variation: f64) -> Vec<Range<usize>> {
         let frames = self.levels.len();
         let mut passages: Vec<Range<usize>> = Vec::new();
         let mut next = 0;
-        while let Some(first) = (next..frames).find(|&frame| self.is_soft(frame)) {
-            next = (first..frames).find(|&frame| !self.is_soft(frame)).unwrap_or(frames);
+        while let Some(first) = (next..frames).find(|&frame| self.twice[frame]) {
+            next = (first..frames).find(|&frame| !self.twice[frame]).unwrap_or(frames);
             if self.variation(first..next) < variation {
                 continue;
             }
@@ -112,7 +119,7 @@ impl SoftPassages {
             let values = input.values[pairs.start * row..pairs.end * row].to_vec();
             let found = look(&Grid { values, ..input });
             for (frame, found) in passage.zip(found.chunks_exact(BANDS)) {
-                if frame < self.levels.len() && self.is_soft(frame) {
+                if frame < self.levels.len() && self.twice[frame] {
                     let odds = &mut odds[frame * BANDS..][..BANDS];
                     odds.iter_mut().zip(found).for_each(|(odds, found)| *odds = odds.max(found - MARGIN));
                 }
@@ -121,12 +128,12 @@ impl SoftPassages {
     }
 }
 
-/// Means over [`REACH`] values to either side; the first and the last value go on beyond the ends.
-fn averaged(values: &[f64]) -> Vec<f64> {
+/// Means over `reach` values to either side; the first and the last value go on beyond the ends.
+pub(super) fn averaged(values: &[f64], reach: usize) -> Vec<f64> {
     let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return Vec::new() };
-    let ends = |value| std::iter::repeat_n(value, REACH);
+    let ends = |value| std::iter::repeat_n(value, reach);
     let longer: Vec<f64> = ends(first).chain(values.iter().copied()).chain(ends(last)).collect();
-    longer.windows(2 * REACH + 1).map(|near| near.iter().sum::<f64>() / near.len() as f64).collect()
+    longer.windows(2 * reach + 1).map(|near| near.iter().sum::<f64>() / near.len() as f64).collect()
 }
 
 #[cfg(test)]
