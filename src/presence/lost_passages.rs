@@ -1,7 +1,7 @@
-//! A speaker who takes turns with another one, and whom the network takes for noise.
+//! Lost passages: those of a speaker whom the network takes for noise, because another one speaks before or after.
 //!
-//! A competing talker goes on beside the voice, as noise does; who takes turns is alone. So a passage is lost where nearly all of it is
-//! removed, while far less is removed from the voice.
+//! A competing talker goes on beside the voice, as noise does; a speaker who takes turns is alone. So a passage is lost where nearly
+//! all of it is removed, while far less is removed from the voice.
 
 use super::soft_passages::averaged;
 use std::ops::Range;
