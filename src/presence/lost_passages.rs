@@ -3,7 +3,7 @@
 //! A competing talker goes on beside the voice, as noise does; a speaker who takes turns is alone. So a passage is lost where nearly
 //! all of it is removed, while far less is removed from the voice.
 
-use super::soft_passages::averaged;
+use super::soft_passages::{averaged, runs};
 use std::ops::Range;
 
 /// Frames to either side over which powers are averaged: 0.4 s in all.
@@ -34,14 +34,9 @@ pub(super) fn lost_passages(estimate: &Division, is_loud: impl Fn(usize) -> bool
     }
     let least = mean(&beside) / BESIDE;
     let is_lost = |t: usize| is_loud(t) && kept[t] < KEPT * removed[t];
-    let mut lost = Vec::new();
-    let mut next = 0;
-    while let Some(first) = (next..frames).find(|&t| is_lost(t)) {
-        next = (first..frames).find(|&t| !is_lost(t)).unwrap_or(frames);
-        if next - first >= SHORTEST && mean(&removed[first..next]) > least {
-            lost.push(first..next);
-        }
-    }
+    let mut lost: Vec<Range<usize>> = runs(frames, is_lost)
+        .filter(|run| run.len() >= SHORTEST && mean(&removed[run.clone()]) > least)
+        .collect();
     if lost.iter().all(|passage| passage.len() < LONGEST) {
         lost.clear();
     }

@@ -68,14 +68,12 @@ impl SoftPassages {
     fn with_context(&self, variation: f64) -> Vec<Range<usize>> {
         let frames = self.levels.len();
         let mut passages: Vec<Range<usize>> = Vec::new();
-        let mut next = 0;
-        while let Some(first) = (next..frames).find(|&frame| self.twice[frame]) {
-            next = (first..frames).find(|&frame| !self.twice[frame]).unwrap_or(frames);
-            if self.variation(first..next) < variation {
+        for passage in runs(frames, |frame| self.twice[frame]) {
+            if self.variation(passage.clone()) < variation {
                 continue;
             }
-            let start = first.saturating_sub(CONTEXT) / PAIR * PAIR;
-            let end = (next + CONTEXT).min(frames).next_multiple_of(PAIR);
+            let start = passage.start.saturating_sub(CONTEXT) / PAIR * PAIR;
+            let end = (passage.end + CONTEXT).min(frames).next_multiple_of(PAIR);
             match passages.last_mut() {
                 Some(last) if start <= last.end => last.end = end,
                 _ => passages.push(start..end),
@@ -126,6 +124,16 @@ impl SoftPassages {
             }
         }
     }
+}
+
+/// The runs of frames that are in a passage, of so many frames.
+pub(super) fn runs(frames: usize, is_in: impl Fn(usize) -> bool) -> impl Iterator<Item = Range<usize>> {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let first = (next..frames).find(|&frame| is_in(frame))?;
+        next = (first..frames).find(|&frame| !is_in(frame)).unwrap_or(frames);
+        Some(first..next)
+    })
 }
 
 /// Means over `reach` values to either side; the first and the last value go on beyond the ends.

@@ -39,14 +39,18 @@ fn softer_level(input: &[f32], output: &[f32]) -> f32 {
     10.0 * (power(output) / power(input)).log10()
 }
 
+fn denoised(input: &[f32], settings: Settings) -> Vec<f32> {
+    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
+    let signal = Signal::new(RATE, SampleFormat::Float32, vec![input.to_vec()]).unwrap();
+    denoiser.denoise(&signal).unwrap().signal.channels()[0].clone()
+}
+
 #[test]
 fn offline_it_is_kept() {
     let input = turns();
     for settings in [Settings::fast(), Settings::default()] {
-        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
-        let signal = Signal::new(RATE, SampleFormat::Float32, vec![input.clone()]).unwrap();
-        let output = denoiser.denoise(&signal).unwrap();
-        let level = softer_level(&input, &output.signal.channels()[0]);
+        let output = denoised(&input, settings);
+        let level = softer_level(&input, &output);
         assert!(level > -1.0, "{level} dB");
     }
 }
@@ -58,11 +62,9 @@ fn a_voice_that_the_network_takes_for_noise_at_nearly_the_same_level_is_kept() {
     let other: Vec<f32> = faster(&first, 2, SHORT).iter().map(|x| 0.7 * x).collect();
     let input = [&first[..SHORT], &other, &first[SHORT..5 * RATE as usize]].concat();
     for settings in [Settings::fast(), Settings::default()] {
-        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
-        let signal = Signal::new(RATE, SampleFormat::Float32, vec![input.clone()]).unwrap();
-        let output = denoiser.denoise(&signal).unwrap();
+        let output = denoised(&input, settings);
         let power = |samples: &[f32]| -> f32 { samples.iter().map(|x| x * x).sum() };
-        let kept = power(&output.signal.channels()[0][SHORT..2 * SHORT]) / power(&other);
+        let kept = power(&output[SHORT..2 * SHORT]) / power(&other);
         assert!(kept > 0.8, "{} dB", 10.0 * kept.log10());
     }
 }
