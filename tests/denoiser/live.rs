@@ -557,11 +557,11 @@ fn minutes_later_it_is_as_at_first() {
     long_run(150);
 }
 
-/// `cargo test --test denoiser an_hour_later -- --ignored`
+/// `cargo test --test denoiser half_an_hour_later -- --ignored`
 #[test]
 #[ignore = "takes minutes"]
-fn an_hour_later_it_is_as_at_first() {
-    long_run(3_600);
+fn half_an_hour_later_it_is_as_at_first() {
+    long_run(1_800);
 }
 
 /// `cargo test --test denoiser a_day_later -- --ignored`

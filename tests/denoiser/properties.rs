@@ -5,6 +5,7 @@ use alphamf::model::Dictionary;
 use alphamf::random::SeedTree;
 use alphamf::signal::{SampleFormat, Signal};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use rand::RngExt;
 use std::sync::LazyLock;
 
@@ -84,29 +85,31 @@ fn recording() -> impl Strategy<Value = (u32, Vec<Vec<f32>>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 40,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    })]
 
+    /// Also the division into pushes changes nothing.
     #[test]
-    fn any_recording_stays_finite_of_its_length_and_no_louder((rate, channels) in recording()) {
-        let output = denoise(rate, channels.clone());
-        prop_assert_eq!(output.len(), channels.len());
-        prop_assert!(output.iter().all(|samples| samples.len() == channels[0].len()));
-        prop_assert!(output.iter().flatten().all(|x| x.is_finite()));
-        for (before, after) in channels.iter().zip(&output) {
-            let (before, after) = (power(std::slice::from_ref(before)), power(std::slice::from_ref(after)));
-            prop_assert!(after <= 1.26 * before, "{} dB", decibels(after / before));
-        }
-    }
-
-    #[test]
-    fn the_division_into_pushes_changes_nothing(
+    fn any_recording_stays_finite_of_its_length_and_no_louder(
         (rate, channels) in recording(),
         cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..6),
     ) {
         let length = channels[0].len();
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(length + 1)).collect();
         cuts.sort_unstable();
-        prop_assert_eq!(in_session(rate, &channels, &cuts), denoise(rate, channels));
+        let output = denoise(rate, channels.clone());
+        prop_assert_eq!(output.len(), channels.len());
+        prop_assert!(output.iter().all(|samples| samples.len() == length));
+        prop_assert!(output.iter().flatten().all(|x| x.is_finite()));
+        for (before, after) in channels.iter().zip(&output) {
+            let (before, after) = (power(std::slice::from_ref(before)), power(std::slice::from_ref(after)));
+            prop_assert!(after <= 1.26 * before, "{} dB", decibels(after / before));
+        }
+        prop_assert_eq!(in_session(rate, &channels, &cuts), output);
     }
 }
 
