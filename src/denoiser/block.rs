@@ -45,6 +45,8 @@ pub(crate) struct Request<'a> {
     pub model_gain: bool,
     /// Whether to leave the speech-presence network out.
     pub model_alone: bool,
+    /// Whether the block is the whole recording.
+    pub is_whole: bool,
     /// Whether the recording is too short for a pause.
     pub is_short: bool,
 }
@@ -67,6 +69,8 @@ pub(crate) struct BlockResult {
     pub model_gain: Vec<f32>,
     pub chain: ChainResult,
     pub state: BlockState,
+    /// Whether the speech-presence network is certain of speech.
+    speech_found: bool,
 }
 
 /// State carried over to the next block.
@@ -78,8 +82,6 @@ pub(crate) struct BlockState {
     levels: BinLevels,
     floors: Floors,
     pub decays: Decays,
-    /// Whether the speech-presence network was certain of speech so far.
-    speech_found: bool,
 }
 
 impl BlockState {
@@ -163,8 +165,8 @@ impl Separator {
         OnlineSeparation::new(&self.dictionary, &self.table, alphas, bins, frame_seconds)
     }
 
-    /// Separates one block of powers (bins x frames), once more by the model alone where the network finds no speech; of a
-    /// short recording, where the small one finds none, with the larger one before.
+    /// Separates one block of powers (bins x frames). Where the network finds no speech in a short recording, the larger one is
+    /// asked, if it was the small one; where it finds none in a whole recording, the model alone.
     /// `progress` receives the completed fraction, 0 to 1, of the first time, and 1 from then on.
     pub(crate) fn separate(
         &self,
@@ -176,11 +178,8 @@ impl Separator {
         snapshots: Option<Snapshots<Vec<f32>>>,
     ) -> Result<BlockResult, DenoiseError> {
         let mut result = self.separate_once(grid, power, request, seeds, progress, snapshots)?;
-        // Where the network has found a voice before, it finds it again.
-        result.state.speech_found |= request.previous.is_some_and(|previous| previous.speech_found);
-        let is_without_speech = |result: &BlockResult| {
-            !result.state.speech_found && doubt::is_without_speech(&result.gain, power)
-        };
+        let is_without_speech =
+            |result: &BlockResult| !result.speech_found && doubt::is_without_speech(&result.gain, power);
         let Some(networks) = self.networks.as_ref().filter(|_| is_without_speech(&result)) else {
             return Ok(result);
         };
@@ -190,7 +189,7 @@ impl Separator {
             let larger = self.with_larger_network(networks)?;
             result = larger.separate_once(grid, power, request, seeds, progress, None)?;
         }
-        if is_without_speech(&result) {
+        if request.is_whole && is_without_speech(&result) {
             let request = Request { model_alone: true, gain_std: false, model_gain: false, ..request };
             let alone = self.separate_once(grid, power, request, seeds, progress, None)?;
             doubt::keep_a_part(&mut result.gain, &alone.gain, power);
@@ -249,8 +248,8 @@ impl Separator {
                 levels,
                 floors,
                 decays,
-                speech_found,
             },
+            speech_found,
         })
     }
 

@@ -389,18 +389,19 @@ impl DenoiseStream {
             let progress = &mut |fraction: f64| {
                 progress.report(before + (index as f64 + fraction) / count as f64 * duration)
             };
-            let block = self.gains(index, power, progress, snapshots.take())?;
+            let block = self.gains(index, power, span.last, progress, snapshots.take())?;
             gains.push(self.memories[index].join(block, span, bins));
         }
         Ok(gains)
     }
 
-    /// The gains for powers of a block (bins x frames), with the memory of this index; `progress` receives the completed
-    /// fraction.
+    /// The gains for powers of a block (bins x frames), the last one or not, with the memory of this index; `progress` receives
+    /// the completed fraction.
     fn gains(
         &mut self,
         index: usize,
         mut power: Vec<f32>,
+        last: bool,
         progress: &mut dyn ProgressCallback,
         snapshots: Option<Snapshots<Vec<Vec<f32>>>>,
     ) -> Result<BlockGains, DenoiseError> {
@@ -417,7 +418,7 @@ impl DenoiseStream {
             return Ok(gains);
         }
         let seeds = memory.next_seeds();
-        let result = self.separate_sounding(index, &power, &mut sounding, seeds, progress, snapshots)?;
+        let result = self.separate_sounding(index, last, &mut sounding, seeds, progress, snapshots)?;
         self.record.chain.add(&result.chain);
         sounding.place(&result.gain, &mut gains.gain);
         sounding.place(&result.gain_std, &mut gains.gain_std);
@@ -430,12 +431,12 @@ impl DenoiseStream {
         Ok(gains)
     }
 
-    /// Separates the sounding frames of a block with these powers (bins x frames), with the memory of this index. A recording
-    /// that is too short for a pause is surrounded by noise.
+    /// Separates the sounding frames of a block, the last one or not, with the memory of this index. A recording that is too
+    /// short for a pause is surrounded by noise.
     fn separate_sounding(
         &self,
         index: usize,
-        power: &[f32],
+        last: bool,
         sounding: &mut Sounding,
         seeds: SeedTree,
         progress: &mut dyn ProgressCallback,
@@ -445,12 +446,14 @@ impl DenoiseStream {
             (self.front_end.stft().grid(), &self.separator, &self.memories[index]);
         let noise_profile = memory.scaled_noise_profile();
         let noise_profile = noise_profile.as_deref();
-        let is_short = memory.previous.is_none()
+        let is_first = memory.previous.is_none();
+        let is_whole = is_first && last;
+        let is_short = is_first
             && sounding.is_short()
             && matches!(separator.settings.model.noise, NoiseModel::Drifting(_));
         let mut alone = Vec::new();
         if is_short {
-            let request = Request { noise_profile, is_short, ..Request::default() };
+            let request = Request { noise_profile, is_whole, is_short, ..Request::default() };
             let progress = &mut |_: f64| progress.report(0.0);
             alone = separator.separate(grid, &sounding.power, request, seeds, progress, None)?.gain;
             sounding.surround(noise_profile, seeds.child(u64::MAX));
@@ -459,7 +462,7 @@ impl DenoiseStream {
         let mut show_whole = None;
         let snapshots = snapshots.map(|Snapshots { every, show }| {
             let show = show_whole.insert(move |sweep: usize, partial: Vec<f32>| {
-                let mut gain = vec![0.0; power.len()];
+                let mut gain = vec![0.0; sounding.block.len()];
                 sounding.place(&partial, &mut gain);
                 show(sweep, self.filtered(&gain));
             });
@@ -470,6 +473,7 @@ impl DenoiseStream {
             noise_profile,
             gain_std: self.record.gain_std.is_some(),
             model_gain: self.record.levels.is_some(),
+            is_whole,
             is_short,
             ..Request::default()
         };
@@ -478,9 +482,9 @@ impl DenoiseStream {
             // Either estimate may take the voice for noise.
             sounding.raise(&mut result.gain, &alone);
         } else if separator.networks.is_some()
-            && let Some(filled) = sounding.filled(power, seeds.child(u64::MAX))
+            && let Some(filled) = sounding.filled(seeds.child(u64::MAX))
         {
-            let request = Request { noise_profile, ..Request::default() };
+            let request = Request { noise_profile, is_whole, ..Request::default() };
             let progress = &mut |_: f64| progress.report(1.0);
             let filled = separator.separate(grid, &filled, request, seeds, progress, None)?;
             sounding.raise_clean(&mut result.gain, &filled.gain, grid);

@@ -19,7 +19,9 @@ const FILL: f64 = 1e-5;
 const CLEAN_DB: f64 = 15.0;
 
 /// Frames without digital silence, which carries no information on the noise elsewhere.
-pub(super) struct Sounding {
+pub(super) struct Sounding<'a> {
+    /// Powers of the whole block, bins x frames.
+    pub block: &'a [f32],
     /// Powers, bins x frames.
     pub power: Vec<f32>,
     bins: usize,
@@ -29,14 +31,14 @@ pub(super) struct Sounding {
     lead: usize,
 }
 
-impl Sounding {
+impl<'a> Sounding<'a> {
     /// The sounding frames of a block of powers (bins x frames).
-    pub(super) fn new(block: &[f32], bins: usize) -> Self {
+    pub(super) fn new(block: &'a [f32], bins: usize) -> Self {
         let frame = |t: usize| &block[t * bins..(t + 1) * bins];
         let is_silent = |t: &usize| frame(*t).iter().sum::<f32>() <= SILENCE * bins as f32;
         let places: Vec<usize> = (0..block.len() / bins).filter(|t| !is_silent(t)).collect();
         let power = places.iter().flat_map(|&t| frame(t).iter().copied()).collect();
-        Self { power, bins, places, lead: 0 }
+        Self { block, power, bins, places, lead: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -70,15 +72,15 @@ impl Sounding {
         self.lead = SURROUNDING_FRAMES;
     }
 
-    /// The powers of the whole block, `block`, with its silence filled by faint white noise; `None` without silence.
-    pub(super) fn filled(&self, block: &[f32], seeds: SeedTree) -> Option<Vec<f32>> {
-        if self.power.len() == block.len() {
+    /// The powers of the whole block with its silence filled by faint white noise; `None` without silence.
+    pub(super) fn filled(&self, seeds: SeedTree) -> Option<Vec<f32>> {
+        if self.power.len() == self.block.len() {
             return None;
         }
         let sum: f64 = self.power.iter().map(|&x| f64::from(x)).sum();
         let mean = FILL * sum / self.power.len() as f64;
         let mut draw = noise_powers(seeds);
-        Some(block.iter().map(|&x| x.max(draw(mean))).collect())
+        Some(self.block.iter().map(|&x| x.max(draw(mean))).collect())
     }
 
     /// Raises `gain` (bins x frames), as many as there are powers, to `filled`, that of the whole block with its silence
