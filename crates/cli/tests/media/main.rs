@@ -20,15 +20,24 @@ const INPUT: i32 = 3;
 
 const OUTPUT: i32 = 4;
 
+/// What is read and written matters here, not how well it is denoised: with as little work as there can be.
 fn denoise(folder: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("denoise"));
-    command.current_dir(folder.path()).args(["--quality", "fast"]).args(arguments);
+    let least_work = ["--quality", "fast", "--no-neural", "--em-iterations", "1"];
+    command.current_dir(folder.path()).args(least_work).args(arguments);
     command
 }
 
 fn message(command: &mut Command, code: i32) -> String {
     String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
 }
+
+/// Losses, as statistics and messages name them.
+const ENDS_EARLY: (&str, &str) = ("ends_early", "the file ends early");
+const MISSING_SAMPLES: (&str, &str) = ("missing_samples", "missing at the end");
+const DAMAGED_PACKETS: (&str, &str) = ("damaged_packets", "damaged or missing packet");
+const DATA_FOLLOW: (&str, &str) = ("data_follow", "more data follow");
+const OTHER_RECORDING: (&str, &str) = ("other_recording_follows", "another recording");
 
 /// A second of a hum in a hiss.
 fn noisy() -> Signal {
@@ -62,21 +71,18 @@ fn statistics(folder: &TempDir, arguments: &[&str]) -> (serde_json::Value, Strin
     (stats["files"][0].clone(), said)
 }
 
-/// Refused if asked, told otherwise, and counted.
-fn is_reported(folder: &TempDir, input: &str, keys: &[&str]) {
+/// These losses are counted and told, each in these words; as much is salvaged at least.
+fn is_reported(folder: &TempDir, input: &str, losses: &[(&str, &str)]) {
     let (stats, said) = statistics(folder, &[input, "told.wav"]);
-    for key in keys {
+    for (key, words) in losses {
         let value = &stats[*key];
         assert!(
             value.as_u64().is_some_and(|count| count > 0) || value.as_bool() == Some(true),
             "{input}, {key}: {stats}"
         );
+        assert!(said.contains(words), "{input}: {said}");
     }
-    assert!(said.contains("; "), "{input}: {said}");
     assert!(alphamf_files::read(folder.path().join("told.wav")).unwrap().len() > 0);
-    let said = message(&mut denoise(folder, &[input, "none.wav", "--strict"]), INPUT);
-    assert!(said.contains(input) && said.contains("--strict"), "{said}");
-    assert!(!folder.path().join("none.wav").exists());
     let (salvaged, _) = statistics(folder, &[input, "salvaged.wav", "--salvage"]);
     assert!(salvaged["samples"].as_u64() >= stats["samples"].as_u64(), "{input}");
 }
