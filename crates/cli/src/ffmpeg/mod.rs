@@ -1,24 +1,27 @@
 //! Formats that only ffmpeg reads or writes, by way of its program where it is installed.
 
 mod kinds;
+mod original;
+mod process;
 mod report;
+mod tags;
 
 use alphamf::signal::{SampleFormat, counted};
 use alphamf_files::output::OutputFile;
 use alphamf_files::{Container, Error, Losses, Metadata, OutputSpec, ReadError, Reader, WriteError, Writer};
-use kinds::DEMUXERS;
 pub use kinds::Kind;
+use original::{Original, named};
+pub use process::stop_all;
+use process::{Running, apart};
 use report::{Input, Report, StreamKind};
-use std::collections::BTreeSet;
 use std::env::consts::EXE_SUFFIX;
-use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
-use std::thread::{self, JoinHandle};
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
+use tags::{audio_tags, correct_tags, is_ogg};
 
 /// How long ffmpeg is searched for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -26,10 +29,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The program ffmpeg.
 #[derive(Debug, Clone)]
 pub struct Ffmpeg(PathBuf);
-
-/// Only files and pipes are opened, of the formats in [`DEMUXERS`]: a playlist under the name of a recording would make
-/// ffmpeg read any other file.
-const INPUT_OPTIONS: [&str; 4] = ["-protocol_whitelist", "file,pipe", "-format_whitelist", DEMUXERS];
 
 impl Ffmpeg {
     /// The first program of that name on the search path that is ffmpeg.
@@ -127,8 +126,7 @@ impl Ffmpeg {
     ) -> io::Result<(Original, Vec<String>)> {
         let original = Original::open(path)?;
         let (input, tags) = self.inspect(&original)?;
-        (&original.file).rewind()?;
-        original.as_second(command);
+        original.as_second(command)?;
         if kind.has_video() {
             command.args(["-map", "1:v?", "-c:v", "copy", "-map_chapters", "1"]);
         }
@@ -171,8 +169,7 @@ impl Ffmpeg {
             command.args(["-map_metadata:s:a:0", &format!("1:s:{audio}")]);
         }
         correct_tags(command, metadata, Some(&tags));
-        let left_out = not_kept(&input, kind);
-        Ok((original, left_out))
+        Ok((original, not_kept(&input, kind)))
     }
 
     /// Begins to write `file`, of a kind, with the tags in `metadata` and in `original`, and the video and the cover of
@@ -228,33 +225,6 @@ impl Ffmpeg {
     }
 }
 
-/// Chunks of the list of a WAV file whose names ffmpeg takes for those of tags, what they are in [`Metadata`], and in ffmpeg.
-const UNNAMED_CHUNKS: [(&str, &str, &str); 2] =
-    [("ISBJ", "DESCRIPTION", "description"), ("IMUS", "COMPOSER", "composer")];
-
-/// Leaves out the tags that ffmpeg makes of [`UNNAMED_CHUNKS`] of its inputs, and adds those in `metadata` that come under
-/// no other name, or whose texts ffmpeg takes for UTF-8 though they are not. `original` are the tags that ffmpeg finds in a
-/// file, if there is one.
-fn correct_tags(command: &mut Command, metadata: &Metadata, original: Option<&str>) {
-    if original.is_none_or(|tags| tags.contains(char::REPLACEMENT_CHARACTER)) {
-        for (name, value) in metadata.tags().filter(|(_, value)| !value.is_ascii()) {
-            command.arg("-metadata").arg(format!("{}={value}", name.to_lowercase()));
-        }
-    }
-    for (chunk, name, own) in UNNAMED_CHUNKS {
-        command.arg("-metadata").arg(format!("{chunk}="));
-        let value = metadata.tags().find(|(found, _)| *found == name).map(|(_, value)| value);
-        if let Some(value) = value.filter(|_| original.is_none_or(|tags| has_tag(tags, chunk))) {
-            command.arg("-metadata").arg(format!("{own}={value}"));
-        }
-    }
-}
-
-/// Whether a file has a tag of this name, by its tags in ffmpeg's metadata format.
-fn has_tag(metadata: &str, name: &str) -> bool {
-    metadata.lines().any(|line| line.split_once('=').is_some_and(|(found, _)| found == name))
-}
-
 /// What is reported of audio tracks besides the one that is read, by [`left_out`].
 pub const OTHER_TRACKS: &str = "further audio track";
 
@@ -305,15 +275,6 @@ fn not_kept(input: &Input, kind: Kind) -> Vec<String> {
     lost.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| left_out(count, what)).collect()
 }
 
-/// A program that Ctrl-C at the terminal does not reach: this one ends it, and what it has completed stays.
-fn apart(program: &Path) -> Command {
-    #[cfg_attr(not(unix), expect(unused_mut))]
-    let mut command = Command::new(program);
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    command
-}
-
 /// Whether a program is ffmpeg, as its version says; one that says nothing for so long is not.
 fn is_ffmpeg(program: &Path, patience: Duration) -> bool {
     const MARK: &[u8] = b"ffmpeg version";
@@ -336,203 +297,14 @@ fn is_ffmpeg(program: &Path, patience: Duration) -> bool {
     start == MARK
 }
 
-/// A file that ffmpeg reads by a descriptor that this program has opened, so that it is this file whatever becomes of its
-/// name.
-#[derive(Debug)]
-struct Original {
-    file: File,
-    path: PathBuf,
-}
-
-impl Original {
-    fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is not a regular file"));
-        }
-        Ok(Self { file, path: path.to_owned() })
-    }
-
-    /// Its name for ffmpeg if it is this descriptor there; the path where the system has no names for descriptors.
-    fn name(&self, descriptor: i32) -> OsString {
-        let name = PathBuf::from(format!("/dev/fd/{descriptor}"));
-        if cfg!(unix) && Path::new("/dev/fd").exists() { named(&name) } else { named(&self.path) }
-    }
-
-    /// Makes it the first input, and standard input.
-    fn as_stdin(&self, command: &mut Command) -> io::Result<()> {
-        // Where a descriptor keeps its place when it is opened by name, a run before this one has moved it.
-        (&self.file).rewind()?;
-        command.args(INPUT_OPTIONS).arg("-i").arg(self.name(0)).stdin(self.file.try_clone()?);
-        Ok(())
-    }
-
-    /// Makes it the second input, by the descriptor that it has here: [`Running::start`] hands it on.
-    fn as_second(&self, command: &mut Command) {
-        #[cfg(unix)]
-        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&self.file);
-        #[cfg(not(unix))]
-        let descriptor = 0;
-        command.args(INPUT_OPTIONS).arg("-i").arg(self.name(descriptor));
-    }
-
-    /// Whether programs that are started now get the descriptor.
-    #[cfg(unix)]
-    fn set_inherited(&self, is_inherited: bool) -> io::Result<()> {
-        use rustix::io::{FdFlags, fcntl_setfd};
-        let flags = if is_inherited { FdFlags::empty() } else { FdFlags::CLOEXEC };
-        Ok(fcntl_setfd(&self.file, flags)?)
-    }
-
-    #[cfg(not(unix))]
-    fn set_inherited(&self, _is_inherited: bool) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// The language and the title in ffmpeg's metadata format: lines of the section of the one stream, in which a backslash
-/// escapes the next character.
-fn audio_tags(metadata: &str) -> Vec<String> {
-    let Some((_, stream)) = metadata.split_once("\n[STREAM]\n") else { return Vec::new() };
-    let mut lines = vec![String::new()];
-    let mut characters = stream.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '\n' => lines.push(String::new()),
-            '\\' => lines.last_mut().zip(characters.next()).into_iter().for_each(|(line, it)| line.push(it)),
-            it => lines.last_mut().into_iter().for_each(|line| line.push(it)),
-        }
-    }
-    let is_section = |line: &String| line.starts_with('[') && line.ends_with(']');
-    let of_sound = |line: &String| ["language=", "title="].iter().any(|key| line.starts_with(key));
-    lines.into_iter().take_while(|line| !is_section(line)).filter(of_sound).collect()
-}
-
-/// Whether a file is Ogg by its name: in that, all is said of the sound; in others no more than its language and the like.
-fn is_ogg(path: &Path) -> bool {
-    let extension = path.extension().unwrap_or_default();
-    ["ogg", "oga", "opus"].iter().any(|ogg| extension.eq_ignore_ascii_case(ogg))
-}
-
-/// A name that is no option, address or protocol.
-fn named(path: &Path) -> OsString {
-    let mut name = OsString::from("file:");
-    name.push(path);
-    name
-}
-
-/// A run of ffmpeg, and what it reports. Dropped, it is stopped.
-#[derive(Debug)]
-struct Running {
-    child: Child,
-    /// How it ended, once its number is off the list.
-    status: Option<ExitStatus>,
-    report: Option<JoinHandle<Report>>,
-}
-
-/// The numbers of the programs that run.
-static PROCESSES: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
-
-fn processes() -> MutexGuard<'static, BTreeSet<u32>> {
-    PROCESSES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Stops all that run, of all threads, before a process ends without dropping them. As long as the returned guard lives, no
-/// thread can start one.
-#[must_use]
-pub fn stop_all() -> impl Drop {
-    let processes = processes();
-    // Elsewhere, Ctrl-C reaches them.
-    #[cfg(unix)]
-    for process in processes.iter().filter_map(|&id| rustix::process::Pid::from_raw(id.cast_signed())) {
-        // One that has ended cannot be stopped.
-        let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
-    }
-    processes
-}
-
-impl Running {
-    /// Starts it with one descriptor more than its standard ones.
-    fn start(mut command: Command, handed: Option<&Original>) -> io::Result<Self> {
-        // One at a time: no program that is started at the same time gets the descriptor.
-        let mut processes = processes();
-        handed.map(|file| file.set_inherited(true)).transpose()?;
-        let child = command.spawn();
-        handed.map(|file| file.set_inherited(false)).transpose()?;
-        // Dropped on an error, it is stopped.
-        let mut this = Self { child: child?, status: None, report: None };
-        processes.insert(this.child.id());
-        drop(processes);
-        if let Some(errors) = this.child.stderr.take() {
-            this.report = Some(thread::Builder::new().spawn(move || Report::read(errors))?);
-        }
-        Ok(this)
-    }
-
-    /// Waits for its end: how it ended, and what it reported.
-    fn wait(&mut self) -> io::Result<(ExitStatus, Report)> {
-        const PAUSE: Duration = Duration::from_millis(5);
-        let status = loop {
-            match self.ended()? {
-                Some(status) => break status,
-                None => thread::sleep(PAUSE),
-            }
-        };
-        let report = self.report.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
-        Ok((status, report))
-    }
-
-    /// How it ended, if it has. Its number leaves the list before the system can give it to another program.
-    fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
-        if self.status.is_none() {
-            let mut processes = processes();
-            self.status = self.child.try_wait()?;
-            if self.status.is_some() {
-                processes.remove(&self.child.id());
-            }
-        }
-        Ok(self.status)
-    }
-
-    /// Waits for its end, which must be a success.
-    fn finish(&mut self) -> io::Result<Report> {
-        let (status, report) = self.wait()?;
-        if status.success() {
-            return Ok(report);
-        }
-        // A signal, for example that of the limit on the size of files.
-        let ended = || format!("it failed without a message ({status})");
-        let reason = report.reason.filter(|_| status.code().is_some()).unwrap_or_else(ended);
-        Err(io::Error::other(format!("ffmpeg: {}", reason.trim())))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // One that has ended cannot be stopped, and its number may be that of another.
-        if let Ok(None) = self.ended() {
-            let mut processes = processes();
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-            processes.remove(&self.child.id());
-        }
-    }
-}
-
 /// What ffmpeg has reported of a file that it decodes, once all of it is read. Clones are one.
 #[derive(Debug, Clone, Default)]
-pub struct DecodeReport(Arc<Mutex<Option<Report>>>);
+pub struct DecodeReport(Arc<OnceLock<Report>>);
 
 impl DecodeReport {
-    /// The first of several is the whole.
-    fn set(&self, report: Report) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(report);
-    }
-
     /// Adds what the file lacks to what its samples lack, of which `seconds` were decoded at a rate in Hz.
     pub fn add_to(&self, losses: &mut Losses, seconds: f64, sample_rate: u32) {
-        let report = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(report) = report.as_ref() else { return };
+        let Some(report) = self.0.get() else { return };
         losses.damaged_packets += report.damaged_packets;
         losses.ends_early |= report.ends_early;
         if let Some(declared) = report.inputs.first().and_then(declared_seconds) {
@@ -549,8 +321,7 @@ impl DecodeReport {
 
     /// How many audio tracks there are besides the one that is decoded.
     pub fn other_tracks(&self) -> usize {
-        let report = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let input = report.as_ref().and_then(|report| report.inputs.first());
+        let input = self.0.get().and_then(|report| report.inputs.first());
         input.map_or(0, |input| input.count(StreamKind::Audio).saturating_sub(1))
     }
 }
@@ -581,7 +352,8 @@ impl Read for Decoding {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let count = self.sound.read(bytes)?;
         if count == 0 && !bytes.is_empty() {
-            self.report.set(self.program.finish()?);
+            // At a further call, nothing is left to be reported.
+            let _first = self.report.0.set(self.program.finish()?);
         }
         Ok(count)
     }
@@ -659,35 +431,6 @@ mod tests {
         assert_eq!(Ffmpeg::search(&mut folders, 5 * patience).unwrap().0, real.join("ffmpeg"));
     }
 
-    /// The system gives their numbers to others, which must not be stopped in their place.
-    #[test]
-    #[cfg(unix)]
-    fn programs_that_have_ended_leave_the_list() {
-        let start = || {
-            let mut command = apart(Path::new("sh"));
-            command.args(["-c", "exit"]).stdin(Stdio::null()).stdout(Stdio::piped());
-            let mut running = Running::start(command, None).unwrap();
-            let mut output = running.child.stdout.take().unwrap();
-            assert_eq!(output.read_to_end(&mut Vec::new()).unwrap(), 0);
-            // Its output closes a moment before its end.
-            thread::sleep(Duration::from_millis(200));
-            running
-        };
-        let dropped = start();
-        let number = dropped.child.id();
-        assert!(processes().contains(&number));
-        drop(dropped);
-        assert!(!processes().contains(&number));
-        // The next program with its number stays on it.
-        let mut waited = start();
-        let number = waited.child.id();
-        waited.finish().unwrap();
-        assert!(processes().insert(number));
-        waited.finish().unwrap();
-        drop(waited);
-        assert!(processes().remove(&number));
-    }
-
     #[test]
     fn errors_have_the_name_of_the_output() {
         let reason = "ffmpeg: Error writing trailer of file:./.alphamf-a.part: No space left on device";
@@ -695,14 +438,5 @@ mod tests {
         assert_eq!(reason.to_string(), "ffmpeg: Error writing trailer of o.m4a: No space left on device");
         let other = renamed(io::ErrorKind::BrokenPipe.into(), Path::new("a"), Path::new("b"));
         assert_eq!(other.kind(), io::ErrorKind::BrokenPipe);
-    }
-
-    #[test]
-    fn tags_of_the_audio_are_found_among_those_of_the_file() {
-        let metadata = ";FFMETADATA1\ntitle=A film\nlanguage=eng\n[STREAM]\nhandler_name=x\ntitle=One \\= \\\\\\\ntwo\nlanguage=deu\n\
-                        [CHAPTER]\nTIMEBASE=1/1000\ntitle=First\n";
-        assert_eq!(audio_tags(metadata), ["title=One = \\\ntwo", "language=deu"]);
-        assert!(audio_tags(";FFMETADATA1\ntitle=A film\n").is_empty() && audio_tags("").is_empty());
-        assert!(audio_tags("\n[STREAM]\ntitle\\").is_empty());
     }
 }

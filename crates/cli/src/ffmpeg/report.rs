@@ -25,8 +25,19 @@ pub struct Report {
     pub errors: u64,
     /// The error that says most of why it failed: of several that say as much, the first.
     pub reason: Option<String>,
-    /// How much it says.
+}
+
+/// A report that is being read.
+#[derive(Default)]
+struct Lines {
+    report: Report,
+    /// How much its reason says.
     weight: Weight,
+    /// Codecs of streams that are not audio.
+    codecs: Vec<String>,
+    /// Whether the next duration is estimated.
+    is_estimated: bool,
+    /// Whether the lines are those of an output.
     in_output: bool,
 }
 
@@ -133,53 +144,58 @@ impl Input {
 impl Report {
     /// Reads all that is reported.
     pub fn read(errors: impl Read) -> Self {
-        let (mut this, mut codecs, mut is_estimated) = (Self::default(), Vec::new(), false);
-        let mut lines = BufReader::new(errors);
+        let mut all = Lines::default();
+        let mut source = BufReader::new(errors);
         let mut line = Vec::new();
         loop {
             line.clear();
-            match lines.by_ref().take(MAX_LINE).read_until(b'\n', &mut line) {
+            match source.by_ref().take(MAX_LINE).read_until(b'\n', &mut line) {
                 Ok(0) | Err(_) => break,
                 Ok(_) => {}
             }
-            for line in String::from_utf8_lossy(&line).split(['\n', '\r']) {
-                this.add(line, &mut codecs, &mut is_estimated);
-            }
+            String::from_utf8_lossy(&line).split(['\n', '\r']).for_each(|line| all.add(line));
         }
-        this
+        all.report
     }
 
-    /// Adds a line. `codecs` are those of streams that are not audio.
-    fn add(&mut self, line: &str, codecs: &mut Vec<String>, is_estimated: &mut bool) {
+    /// Whether the system has refused to write a file, whatever else happened.
+    pub fn is_unwritten(&self) -> bool {
+        self.reason.as_deref().is_some_and(is_of_system)
+    }
+}
+
+impl Lines {
+    fn add(&mut self, line: &str) {
         let Some((context, level, text)) = parts(line) else { return };
         match level {
             "error" | "fatal" | "panic" => {
-                if context.is_some_and(|context| codecs.iter().any(|codec| codec == context)) {
-                    return;
+                let is_of_other = |context| self.codecs.iter().any(|codec| codec == context);
+                if !context.is_some_and(is_of_other) {
+                    self.add_error(context, level, text);
                 }
-                self.add_error(context, level, text);
             }
             "warning" => {
-                self.damaged_packets += u64::from(text.contains(": corrupt input packet"));
-                *is_estimated |= text.starts_with("Estimating duration");
+                self.report.damaged_packets += u64::from(text.contains(": corrupt input packet"));
+                self.is_estimated |= text.starts_with("Estimating duration");
             }
-            _ => self.add_information(text, codecs, is_estimated),
+            _ => self.add_information(text),
         }
     }
 
     fn add_error(&mut self, context: Option<&str>, level: &str, text: &str) {
-        self.errors += 1;
+        let report = &mut self.report;
+        report.errors += 1;
         let undecoded = ["Error while decoding", "Error submitting packet to decoder"];
-        self.damaged_packets += u64::from(undecoded.iter().any(|words| text.contains(words)));
-        self.ends_early |= text.contains("ended prematurely") || text.contains("partial file");
+        report.damaged_packets += u64::from(undecoded.iter().any(|words| text.contains(words)));
+        report.ends_early |= text.contains("ended prematurely") || text.contains("partial file");
         if text.starts_with("Format not on whitelist") {
             let format = context.unwrap_or("unknown");
-            self.reason = Some(format!("files of the format {format} are not read"));
+            report.reason = Some(format!("files of the format {format} are not read"));
             self.weight = Weight::Cause;
             return;
         }
         if text.contains("moov atom not found") {
-            (self.reason, self.weight) = (Some(NO_INDEX.to_owned()), Weight::Cause);
+            (report.reason, self.weight) = (Some(NO_INDEX.to_owned()), Weight::Cause);
             return;
         }
         let weight = match level {
@@ -188,21 +204,21 @@ impl Report {
             "error" => Weight::Error,
             _ => Weight::Fatal,
         };
-        if self.reason.is_none() || weight > self.weight {
-            (self.reason, self.weight) = (Some(text.trim().to_owned()), weight);
+        if report.reason.is_none() || weight > self.weight {
+            (report.reason, self.weight) = (Some(text.trim().to_owned()), weight);
         }
     }
 
-    fn add_information(&mut self, text: &str, codecs: &mut Vec<String>, is_estimated: &mut bool) {
+    fn add_information(&mut self, text: &str) {
         let line = text.trim_start();
         if line.starts_with("Input #") {
-            self.inputs.push(Input::default());
+            self.report.inputs.push(Input::default());
             self.in_output = false;
         }
         self.in_output |= line.starts_with("Output #") || line.starts_with("Stream mapping");
-        let Some(input) = self.inputs.last_mut().filter(|_| !self.in_output) else { return };
+        let Some(input) = self.report.inputs.last_mut().filter(|_| !self.in_output) else { return };
         if let Some(rest) = line.strip_prefix("Duration: ") {
-            input.duration_seconds = seconds(rest).filter(|_| !std::mem::take(is_estimated));
+            input.duration_seconds = seconds(rest).filter(|_| !std::mem::take(&mut self.is_estimated));
         } else if let Some((_, rest)) = line.strip_prefix("Stream #").and_then(|rest| rest.split_once(':')) {
             let index = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
             let (Ok(index), Some((_, description))) = (index.parse(), rest.split_once(": ")) else { return };
@@ -213,7 +229,7 @@ impl Report {
             let is_untagged_h264 = codec == Some("h264") && !description.contains("(avc1");
             if input.streams.len() < MAX_STREAMS {
                 input.streams.push(Stream { kind, index, is_default, format, is_untagged_h264 });
-                codecs.extend(codec.filter(|_| kind != StreamKind::Audio).map(str::to_owned));
+                self.codecs.extend(codec.filter(|_| kind != StreamKind::Audio).map(str::to_owned));
             }
         }
     }
@@ -288,124 +304,5 @@ fn seconds(text: &str) -> Option<f64> {
     parse_time(text.split(',').next()?.trim())
 }
 
-impl Report {
-    /// Whether the system has refused to write a file, whatever else happened.
-    pub fn is_unwritten(&self) -> bool {
-        self.reason.as_deref().is_some_and(is_of_system)
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn streams_and_durations_are_read_of_every_input() {
-        let text = "[info] Input #0, wav, from 'pipe:0':\n\
-             [info]   Duration: N/A, bitrate: 512 kb/s\n\
-             [info]   Stream #0:0: Audio: pcm_f32le ([3][0][0][0] / 0x0003), 16000 Hz\n\
-             [info] Input #1, mov,mp4,m4a,3gp,3g2,mj2, from 'file:/dev/fd/3':\n\
-             [info]   Duration: 01:00:04.06, start: 0.000000, bitrate: 103 kb/s\n\
-             [info]   Stream #1:0[0x1](und): Audio: aac (LC) (mp4a / 0x6134706D), 16000 Hz, mono\n\
-             [info]   Stream #1:1[0x0]: Video: png, rgb24(pc), 64x64, 90k tbr (attached pic)\n\
-             [info]   Stream #1:2(eng): Video: h264 (High), yuv420p\n\
-             [info]   Stream #1:3: Subtitle: mov_text\n\
-             [info] Output #0, null, to 'pipe:':\n\
-             [info]   Duration: 00:00:09.00\n\
-             [info]   Stream #0:0: Audio: pcm_s16le\n\
-             [h264 @ 0x5] [error] mmco: unref short failure\n";
-        let report = Report::read(text.as_bytes());
-        let kinds = |input: &Input| input.streams.iter().map(|stream| stream.kind).collect::<Vec<_>>();
-        let [sound, film] = &report.inputs[..] else { panic!("{report:?}") };
-        assert_eq!((sound.duration_seconds, kinds(sound)), (None, vec![StreamKind::Audio]));
-        assert_eq!(film.duration_seconds, Some(3604.06));
-        use StreamKind::{Audio, Picture, Subtitles, Video};
-        assert_eq!(kinds(film), [Audio, Picture, Video, Subtitles(SubtitleKind::TimedText)]);
-        assert_eq!((report.errors, &report.reason), (0, &None), "video is not decoded");
-    }
-
-    #[test]
-    fn errors_are_counted_and_their_cause_is_kept() {
-        let text = "[asf @ 0x1] [warning] Estimating duration from bitrate, this may be inaccurate\n\
-             [info] Input #0, asf, from 'file:/dev/fd/0':\n\
-             [info]   Duration: 00:00:02.08, start: 0.000000, bitrate: 130 kb/s\n\
-             [info]   Stream #0:0: Audio: wmav2\n\
-             [warning] file:/dev/fd/0: corrupt input packet in stream 0\n\
-             [wmav2 @ 0x2] [error] Input packet size too small (240 < 512)\n\
-             [error] Error while decoding stream #0:0: Invalid data found when processing input\n\
-             [matroska,webm @ 0x3] [error] File ended prematurely\n";
-        let report = Report::read(text.as_bytes());
-        assert_eq!(report.inputs[0].duration_seconds, None, "an estimate is no declaration");
-        assert_eq!((report.damaged_packets, report.errors, report.ends_early), (2, 3, true));
-        let full =
-            "[error] av_interleaved_write_frame(): No space left on device\n[error] Error closing file x\n";
-        let full = Report::read(full.as_bytes());
-        assert!(full.is_unwritten() && full.reason.unwrap().contains("No space"));
-        let list =
-            "[hls @ 0x1] [error] Format not on whitelist 'wav'\n[error] file:/dev/fd/0: Invalid argument\n";
-        assert!(Report::read(list.as_bytes()).reason.unwrap().contains("format hls"));
-        assert_eq!(Report::read(&[0xff; 100_000][..]), Report::default());
-    }
-
-    #[test]
-    fn samples_keep_their_format() {
-        use SampleFormat::{Float32, Float64, Int8, Int16, Int24, Int32};
-        for (stream, format) in [
-            ("Audio: pcm_u8, 8000 Hz, mono, u8, 64 kb/s", Some(Int8)),
-            (
-                "Audio: pcm_s24be (in24 / 0x34326E69), 48000 Hz, 5.1(side), s32 (24 bit), 2304 kb/s (default)",
-                Some(Int24),
-            ),
-            ("Audio: tta ([1][0][0][0] / 0x0001), 44100 Hz, 2 channels, s16p", Some(Int16)),
-            ("Audio: alac (alac / 0x63616C61), 48000 Hz, stereo, s32p (20 bit), 9 kb/s", Some(Int24)),
-            ("Audio: wavpack, 48000 Hz, stereo, s32p", Some(Int32)),
-            ("Audio: wavpack, 48000 Hz, stereo, fltp", Some(Float32)),
-            ("Audio: pcm_f64le, 48000 Hz, stereo, dbl, 6144 kb/s", Some(Float64)),
-            ("Audio: aac (HE-AAC) (mp4a / 0x6134706D), 48000 Hz, stereo, fltp, 48 kb/s", Some(Int16)),
-            ("Audio: none (twos / 0x736F7774), 48000 Hz, stereo", None),
-            ("Video: png, rgb24(pc), 64x64, 90k tbr", None),
-        ] {
-            assert_eq!(sample_format(stream), format, "{stream}");
-        }
-    }
-
-    #[test]
-    fn the_default_track_is_found_and_what_else_there_is() {
-        let text = "[info] Input #0, mov,mp4,m4a,3gp,3g2,mj2, from 'file:/dev/fd/0':\n\
-             [info]   Stream #0:0[0x1](und): Video: h264 (avc1 / 0x31637661), yuv444p, 78 kb/s (default)\n\
-             [info]   Stream #0:1[0x2](deu): Audio: aac (LC) (mp4a / 0x6134706D), 16000 Hz, mono, 71 kb/s\n\
-             [info]   Stream #0:2[0x3](eng): Audio: aac (LC) (mp4a / 0x6134706D), 16000 Hz, mono, 64 kb/s (default)\n\
-             [info]   Stream #0:3(eng): Subtitle: hdmv_pgs_subtitle\n\
-             [info]   Stream #0:4: Subtitle: ass (default)\n\
-             [info]   Stream #0:5: Subtitle: dvb_teletext, 1x1\n\
-             [info]   Stream #0:6: Attachment: ttf\n\
-             [info]   Stream #0:7(eng): Data: none (gpmd / 0x646D7067), 29 kb/s (default)\n\
-             [info]   Stream #0:8(eng): Data: none (tmcd / 0x64636D74)\n\
-             [info]   Stream #0:9(eng): Data: bin_data (text / 0x74786574)\n";
-        let input = &Report::read(text.as_bytes()).inputs[0];
-        assert_eq!(input.audio().map(|track| track.index), Some(2));
-        let kinds: Vec<StreamKind> = input.streams[3..].iter().map(|stream| stream.kind).collect();
-        use StreamKind::{Attachment, Data, Other, Subtitles};
-        let subtitles = [SubtitleKind::Bitmap, SubtitleKind::Text, SubtitleKind::Other].map(Subtitles);
-        assert_eq!(kinds, [&subtitles[..], &[Attachment, Data, Other, Other]].concat());
-        let unmarked = Report::read(text.replace(" (default)", "").as_bytes());
-        assert_eq!(unmarked.inputs[0].audio().map(|track| track.index), Some(1));
-        let silent = text.replace("Audio:", "Data:");
-        assert!(Report::read(silent.as_bytes()).inputs[0].is_silent() && !input.is_silent());
-        assert!(!Input::default().is_silent(), "nothing is known of it");
-    }
-
-    #[test]
-    fn the_first_error_that_says_anything_is_the_reason() {
-        let reason = |text: &str| Report::read(text.as_bytes()).reason.unwrap_or_default();
-        let unheld = "[matroska @ 0x1] [error] Subtitle codec 94213 is not supported.\n\
-             [error] Could not write header for output file #0 (incorrect codec parameters ?): Function not implemented\n\
-             [error] Error initializing output stream 0:3 -- \n[error] \n[error] Conversion failed!\n";
-        assert_eq!(reason(unheld), "Subtitle codec 94213 is not supported.");
-        let unmapped = "[mp3 @ 0x1] [error] Header missing\n[fatal] Stream map '0:a:7' matches no streams.\n";
-        assert_eq!(reason(unmapped), "Stream map '0:a:7' matches no streams.");
-        assert_eq!(reason("[error] Conversion failed!\n"), "Conversion failed!", "better than nothing");
-        let cut = "[mov @ 0x1] [error] moov atom not found\n[error] file:/dev/fd/0: Invalid data found\n";
-        assert!(reason(cut).contains("untrunc"), "{}", reason(cut));
-    }
-}
+mod tests;

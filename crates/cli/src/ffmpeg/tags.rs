@@ -1,0 +1,70 @@
+//! Tags on their way through ffmpeg.
+
+use alphamf_files::Metadata;
+use std::path::Path;
+use std::process::Command;
+
+/// Chunks of the list of a WAV file whose names ffmpeg takes for those of tags, what they are in [`Metadata`], and in ffmpeg.
+const UNNAMED_CHUNKS: [(&str, &str, &str); 2] =
+    [("ISBJ", "DESCRIPTION", "description"), ("IMUS", "COMPOSER", "composer")];
+
+/// Leaves out the tags that ffmpeg makes of [`UNNAMED_CHUNKS`] of its inputs, and adds those in `metadata` that come under
+/// no other name, or whose texts ffmpeg takes for UTF-8 though they are not. `original` are the tags that ffmpeg finds in a
+/// file, if there is one.
+pub(super) fn correct_tags(command: &mut Command, metadata: &Metadata, original: Option<&str>) {
+    if original.is_none_or(|tags| tags.contains(char::REPLACEMENT_CHARACTER)) {
+        for (name, value) in metadata.tags().filter(|(_, value)| !value.is_ascii()) {
+            command.arg("-metadata").arg(format!("{}={value}", name.to_lowercase()));
+        }
+    }
+    for (chunk, name, own) in UNNAMED_CHUNKS {
+        command.arg("-metadata").arg(format!("{chunk}="));
+        let value = metadata.tags().find(|(found, _)| *found == name).map(|(_, value)| value);
+        if let Some(value) = value.filter(|_| original.is_none_or(|tags| has_tag(tags, chunk))) {
+            command.arg("-metadata").arg(format!("{own}={value}"));
+        }
+    }
+}
+
+/// Whether a file has a tag of this name, by its tags in ffmpeg's metadata format.
+fn has_tag(metadata: &str, name: &str) -> bool {
+    metadata.lines().any(|line| line.split_once('=').is_some_and(|(found, _)| found == name))
+}
+
+/// The language and the title in ffmpeg's metadata format: lines of the section of the one stream, in which a backslash
+/// escapes the next character.
+pub(super) fn audio_tags(metadata: &str) -> Vec<String> {
+    let Some((_, stream)) = metadata.split_once("\n[STREAM]\n") else { return Vec::new() };
+    let mut lines = vec![String::new()];
+    let mut characters = stream.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\n' => lines.push(String::new()),
+            '\\' => lines.last_mut().zip(characters.next()).into_iter().for_each(|(line, it)| line.push(it)),
+            it => lines.last_mut().into_iter().for_each(|line| line.push(it)),
+        }
+    }
+    let is_section = |line: &String| line.starts_with('[') && line.ends_with(']');
+    let of_sound = |line: &String| ["language=", "title="].iter().any(|key| line.starts_with(key));
+    lines.into_iter().take_while(|line| !is_section(line)).filter(of_sound).collect()
+}
+
+/// Whether a file is Ogg by its name: in that, all is said of the sound; in others no more than its language and the like.
+pub(super) fn is_ogg(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    ["ogg", "oga", "opus"].iter().any(|ogg| extension.eq_ignore_ascii_case(ogg))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_of_the_audio_are_found_among_those_of_the_file() {
+        let metadata = ";FFMETADATA1\ntitle=A film\nlanguage=eng\n[STREAM]\nhandler_name=x\ntitle=One \\= \\\\\\\ntwo\nlanguage=deu\n\
+                        [CHAPTER]\nTIMEBASE=1/1000\ntitle=First\n";
+        assert_eq!(audio_tags(metadata), ["title=One = \\\ntwo", "language=deu"]);
+        assert!(audio_tags(";FFMETADATA1\ntitle=A film\n").is_empty() && audio_tags("").is_empty());
+        assert!(audio_tags("\n[STREAM]\ntitle\\").is_empty());
+    }
+}
