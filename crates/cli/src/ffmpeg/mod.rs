@@ -168,8 +168,8 @@ impl Ffmpeg {
         } else if !is_ogg(output) {
             command.args(["-map_metadata:s:a:0", &format!("1:s:{audio}")]);
         }
-        correct_tags(command, metadata, Some(&tags));
-        Ok((original, not_kept(&input, kind)))
+        let too_long = correct_tags(command, metadata, Some(&tags));
+        Ok((original, not_kept(&input, kind, too_long)))
     }
 
     /// Begins to write `file`, of a kind, with the tags in `metadata` and in `original`, and the video and the cover of
@@ -193,8 +193,10 @@ impl Ffmpeg {
         let (handed, mut left_out) = match original.transpose()? {
             Some((original, left_out)) => (Some(original), left_out),
             None => {
-                correct_tags(&mut command, metadata, None);
-                (None, Vec::from_iter(kind.has_video().then(|| NO_VIDEO.to_owned())))
+                let too_long = correct_tags(&mut command, metadata, None);
+                let mut left_out = not_kept(&Input::default(), kind, too_long);
+                left_out.extend(kind.has_video().then(|| NO_VIDEO.to_owned()));
+                (None, left_out)
             }
         };
         command.args(kind.encoder);
@@ -258,8 +260,8 @@ fn kept_subtitles(input: &Input, kind: Kind) -> impl Iterator<Item = (usize, &'s
     })
 }
 
-/// What of an input is not kept in an output of this kind, each in a few words.
-fn not_kept(input: &Input, kind: Kind) -> Vec<String> {
+/// What of an input is not kept in an output of this kind, each in a few words; `tags` are too long.
+fn not_kept(input: &Input, kind: Kind, tags: usize) -> Vec<String> {
     let pictures = if kind.has_video() || kind.has_cover() { 0 } else { input.count(StreamKind::Picture) };
     let of_film = |count: usize| if kind.has_video() { count } else { 0 };
     let is_subtitle = |stream: &&report::Stream| matches!(stream.kind, StreamKind::Subtitles(_));
@@ -271,6 +273,7 @@ fn not_kept(input: &Input, kind: Kind) -> Vec<String> {
         (of_film(subtitles), "subtitle track"),
         (of_film(attachments), "attached file"),
         (of_film(input.count(StreamKind::Data)), "data track"),
+        (tags, "tag"),
     ];
     lost.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| left_out(count, what)).collect()
 }

@@ -153,6 +153,9 @@ impl Report {
                 Ok(0) | Err(_) => break,
                 Ok(_) => {}
             }
+            if line.last() != Some(&b'\n') && source.skip_until(b'\n').is_err() {
+                break;
+            }
             String::from_utf8_lossy(&line).split(['\n', '\r']).for_each(|line| all.add(line));
         }
         all.report

@@ -8,22 +8,34 @@ use std::process::Command;
 const UNNAMED_CHUNKS: [(&str, &str, &str); 2] =
     [("ISBJ", "DESCRIPTION", "description"), ("IMUS", "COMPOSER", "composer")];
 
+/// Most bytes of tags among the arguments of a program: systems limit each argument, or all together.
+const MAX_TAG_BYTES: usize = if cfg!(windows) { 1 << 14 } else { 100 << 10 };
+
 /// Leaves out the tags that ffmpeg makes of [`UNNAMED_CHUNKS`] of its inputs, and adds those in `metadata` that come under
 /// no other name, or whose texts ffmpeg takes for UTF-8 though they are not. `original` are the tags that ffmpeg finds in a
-/// file, if there is one.
-pub(super) fn correct_tags(command: &mut Command, metadata: &Metadata, original: Option<&str>) {
+/// file, if there is one. Returns how many tags are too long to be added.
+pub(super) fn correct_tags(command: &mut Command, metadata: &Metadata, original: Option<&str>) -> usize {
+    let (mut room, mut too_long) = (MAX_TAG_BYTES, 0);
+    let mut add = |name: &str, value: &str| match room.checked_sub(name.len() + value.len()) {
+        Some(left) => {
+            room = left;
+            command.arg("-metadata").arg(format!("{name}={value}"));
+        }
+        None => too_long += 1,
+    };
     if original.is_none_or(|tags| tags.contains(char::REPLACEMENT_CHARACTER)) {
         for (name, value) in metadata.tags().filter(|(_, value)| !value.is_ascii()) {
-            command.arg("-metadata").arg(format!("{}={value}", name.to_lowercase()));
+            add(&name.to_lowercase(), value);
         }
     }
     for (chunk, name, own) in UNNAMED_CHUNKS {
-        command.arg("-metadata").arg(format!("{chunk}="));
+        add(chunk, "");
         let value = metadata.tags().find(|(found, _)| *found == name).map(|(_, value)| value);
         if let Some(value) = value.filter(|_| original.is_none_or(|tags| has_tag(tags, chunk))) {
-            command.arg("-metadata").arg(format!("{own}={value}"));
+            add(own, value);
         }
     }
+    too_long
 }
 
 /// Whether a file has a tag of this name, by its tags in ffmpeg's metadata format.

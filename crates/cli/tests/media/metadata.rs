@@ -1,8 +1,8 @@
 //! Tags, loudspeakers, covers and further tracks: kept or reported.
 
-use crate::{denoise, ffmpeg, statistics, tags};
-use alphamf_files::Reader;
-use std::fs;
+use crate::{denoise, ffmpeg, message, noisy, statistics, tags};
+use alphamf_files::{Container, Metadata, OutputSpec, Reader, Writer};
+use std::fs::{self, File};
 use tempfile::TempDir;
 
 #[test]
@@ -120,6 +120,38 @@ fn texts_of_wav_files_reach_ffmpeg_in_utf_8() {
             }
         }
     }
+}
+
+/// Those of a pipe are arguments of ffmpeg, which systems limit.
+#[test]
+fn a_tag_that_is_too_long_for_ffmpeg_is_left_out_and_reported() {
+    let folder = TempDir::new().unwrap();
+    let signal = noisy();
+    let mut metadata = Metadata::default();
+    metadata.push_tag("LYRICS", &"ä".repeat(100_000));
+    metadata.push_tag("TITLE", "Übung");
+    let spec = OutputSpec {
+        sample_rate: signal.sample_rate(),
+        channels: 1,
+        format: signal.format(),
+        container: Container::Wav,
+        length: None,
+        channel_mask: None,
+        dither: None,
+    };
+    // A stream has its tags before the samples.
+    let path = folder.path().join("in.wav");
+    let mut writer = Writer::to_stream(&path, spec, &metadata, File::create(&path).unwrap()).unwrap();
+    writer.write_block(signal.channels()).unwrap();
+    writer.finish().unwrap();
+    if !ffmpeg(folder.path(), &["-i", "in.wav", "-f", "null", "-"]) {
+        return;
+    }
+    let stream = fs::read(&path).unwrap();
+    let said = message(denoise(&folder, &["-", "out.mp3"]).write_stdin(stream), 0);
+    assert!(said.contains("1 tag left out"), "{said}");
+    let tags = tags(folder.path(), "out.mp3");
+    assert!(tags.contains("title=übung") && !tags.contains("lyrics"), "{tags}");
 }
 
 #[test]

@@ -111,3 +111,12 @@ fn the_first_error_that_says_anything_is_the_reason() {
     let cut = "[mov @ 0x1] [error] moov atom not found\n[error] file:/dev/fd/0: Invalid data found\n";
     assert!(reason(cut).contains("untrunc"), "{}", reason(cut));
 }
+
+/// A tag of a recording may be of any length, and what is in it.
+#[test]
+fn the_rest_of_a_long_line_is_no_line() {
+    let start = "[info]     comment         : ";
+    let tag = "x".repeat(MAX_LINE as usize - start.len()) + "[error] No space left on device";
+    let text = format!("{start}{tag}\n[error] Invalid data found\n");
+    assert_eq!(Report::read(text.as_bytes()).reason.as_deref(), Some("Invalid data found"));
+}
