@@ -1,7 +1,6 @@
 //! `--manifest`: recordings by name, by NeMo's JSON lines or by lhotse's cuts and recordings, and the same manifest of the
 //! results.
 
-mod names;
 mod results;
 #[cfg(test)]
 mod tests;
@@ -165,8 +164,8 @@ impl Manifest {
     fn listed(&mut self) -> anyhow::Result<Vec<Listed>> {
         if !self.text.trim_start().starts_with('{') {
             ensure!(!self.text.contains('\0'), "zero bytes in the list: expected one name per line");
-            let named = |path: PathBuf| Listed { input: self.resolve(&path), name: plain(&path) };
-            let listed: Vec<Listed> = names::paths(&self.text).into_iter().map(named).collect();
+            let named = |(_, line)| self.named(Path::new(line));
+            let listed: Vec<Listed> = self.lines().map(named).collect();
             // A table, or a JSON array, would otherwise fail line by line.
             if let Some(Listed { name, .. }) = listed.first() {
                 let found = listed.iter().any(|listed| listed.input.exists());
@@ -188,16 +187,18 @@ impl Manifest {
                 })?;
                 let (found, files) = files(&mut entry)?;
                 ensure!(*kind.get_or_insert(found) == found, "NeMo and lhotse entries in one manifest");
-                for file in files {
-                    listed
-                        .push(Listed { input: self.resolve(Path::new(file)), name: plain(Path::new(file)) });
-                }
+                listed.extend(files.into_iter().map(|file| self.named(Path::new(file))));
                 Ok(())
             };
             read().with_context(|| format!("line {number}"))?;
         }
         self.kind = kind.unwrap_or(ListFormat::Names);
         Ok(listed)
+    }
+
+    /// The recording that the list names so.
+    fn named(&self, file: &Path) -> Listed {
+        Listed { input: self.resolve(file), name: plain(file) }
     }
 
     /// Where a file is: as it is named or, if there is none, beside the list, as NeMo has it. `-` is a file, too.

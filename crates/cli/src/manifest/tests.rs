@@ -27,7 +27,7 @@ const CUT: &str = r#"{"id":"a-1","start":1.5,"duration":2.0,"channel":0,"feature
 
 #[test]
 fn every_kind_is_read_and_returned() {
-    let list = read("\u{feff}here.wav\n\n b {.wav\r\n").unwrap();
+    let list = read("\u{feff}here.wav\r\n\n b {.wav\n \t\n").unwrap();
     assert_eq!((names(&list), list.result_name()), (vec!["here.wav", " b {.wav"], None));
 
     let nemo = "{\"audio_filepath\": \"a.wav\", \"duration\": 1.25, \"text\": \"grün\"}\n\n{\"audio_filepath\":\"b.wav\"}\n";
