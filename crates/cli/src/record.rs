@@ -1,18 +1,19 @@
 //! Record of the results in a folder and of their inputs, by which a repeated run skips those that are up to date.
 
+mod stamp;
+
 use super::failure::Failure;
-use alphamf_eval::checksum_of_file;
 use alphamf_files::output::place;
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use std::cell::OnceCell;
+pub use stamp::Snapshot;
+use stamp::{Content, Stamp};
 use std::collections::HashMap;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::UNIX_EPOCH;
 
 /// Name of the record in a folder of results.
 pub const NAME: &str = ".alphamf-results.jsonl";
@@ -75,15 +76,6 @@ pub struct WantedReport<'a> {
     pub options: String,
 }
 
-/// Identifies the content of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Stamp {
-    bytes: u64,
-    /// ns since 1970.
-    modified: u64,
-    sha256: String,
-}
-
 /// The state of a result or report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
@@ -99,42 +91,12 @@ pub enum State {
     Foreign,
 }
 
-impl Stamp {
-    fn of(path: &Path) -> io::Result<Self> {
-        let (bytes, modified) = size_and_time(path)?;
-        Ok(Self { bytes, modified, sha256: checksum_of_file(path)? })
-    }
-}
-
-/// A file to compare with stamps.
-struct Content<'a> {
-    path: &'a Path,
-    /// None if it cannot be read.
-    size_and_time: Option<(u64, u64)>,
-    sha256: OnceCell<Option<String>>,
-}
-
-impl<'a> Content<'a> {
-    fn of(path: &'a Path) -> Self {
-        Self { path, size_and_time: size_and_time(path).ok(), sha256: OnceCell::new() }
-    }
-
-    /// Its stamp if it has the content of `stamp`. It is read only if its modification time differs, and once.
-    fn stamp_if(&self, stamp: &Stamp) -> Option<Stamp> {
-        let (_, modified) = self.size_and_time.filter(|&(bytes, _)| bytes == stamp.bytes)?;
-        let sha256 = || self.sha256.get_or_init(|| checksum_of_file(self.path).ok()).as_ref();
-        (modified == stamp.modified || sha256() == Some(&stamp.sha256))
-            .then(|| Stamp { modified, ..stamp.clone() })
-    }
-}
-
-fn size_and_time(path: &Path) -> io::Result<(u64, u64)> {
-    let found = fs::metadata(path)?;
-    let modified = found.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Ok((found.len(), modified.as_nanos() as u64))
-}
-
 impl Made {
+    /// The report at this absolute path.
+    fn report(&self, path: &str) -> Option<&MadeReport> {
+        self.reports.iter().flatten().find(|report| report.path == path)
+    }
+
     /// The other input that this result belongs to, if that still exists.
     fn other_source(&self, input: &Path) -> Option<PathBuf> {
         let source = self.source.as_deref().filter(|&other| other != source(input))?;
@@ -205,36 +167,24 @@ impl Record {
         }
         let lines = self.lines(name);
         let path = place_key(report.path);
-        let of_line = |made: &'_ Made| made.reports.iter().flatten().position(|made| made.path == path);
-        let found: Vec<(&Made, usize, &MadeReport)> = lines
-            .iter()
-            .rev()
-            .filter_map(|made| {
-                let index = of_line(made)?;
-                Some((&**made, index, &made.reports.as_ref()?[index]))
-            })
-            .collect();
+        let found: Vec<(&Made, &MadeReport)> =
+            lines.iter().rev().filter_map(|line| Some((&**line, line.report(&path)?))).collect();
         let (content, input) = (Content::of(report.path), Content::of(input));
-        let written: Vec<(&Made, usize, &MadeReport, Stamp)> = found
+        let written: Vec<(&Made, &MadeReport, Stamp)> = found
             .iter()
-            .filter_map(|&(line, index, made)| {
-                Some((line, index, made, content.stamp_if(made.stamp.as_ref()?)?))
-            })
+            .filter_map(|&(line, made)| Some((line, made, content.stamp_if(made.stamp.as_ref()?)?)))
             .collect();
         let is_current = |line: &Made, made: &MadeReport| {
             line.settings == settings
                 && made.options == report.options
                 && input.stamp_if(&line.input).is_some()
         };
-        if let Some((line, index, made, stamp)) =
-            written.iter().find(|(line, _, made, _)| is_current(line, made))
-        {
+        if let Some((line, made, stamp)) = written.iter().find(|(line, made, _)| is_current(line, made)) {
             let is_newest = lines.last().is_some_and(|newest| std::ptr::eq(&**newest, *line));
             if is_newest && made.stamp.as_ref() != Some(stamp) {
                 let mut renewed = Made::clone(line);
-                if let Some(report) = renewed.reports.iter_mut().flatten().nth(*index) {
-                    report.stamp = Some(stamp.clone());
-                }
+                let touched = renewed.reports.iter_mut().flatten().find(|made| made.path == path);
+                touched.into_iter().for_each(|made| made.stamp = Some(stamp.clone()));
                 self.renew(&renewed);
             }
             return State::Current;
@@ -244,7 +194,7 @@ impl Record {
         }
         match found.first() {
             // A run that was killed may have written it.
-            Some((.., made)) if made.stamp.is_none() => State::Outdated,
+            Some((_, made)) if made.stamp.is_none() => State::Outdated,
             Some(_) => State::Changed,
             None if lines.iter().any(|made| made.reports.is_none()) => State::Outdated,
             None => State::Foreign,
@@ -270,7 +220,10 @@ impl Record {
         settings: &str,
         reports: &[WantedReport],
     ) -> anyhow::Result<Option<Made>> {
-        let Snapshot { path: input, found: Some(_) } = original else { return Ok(None) };
+        if original.is_pipe() {
+            return Ok(None);
+        }
+        let input = original.path;
         let planned = |report: &WantedReport| MadeReport {
             path: place_key(report.path),
             options: report.options.clone(),
@@ -371,39 +324,6 @@ impl Known {
     }
 }
 
-/// An input as it was before it was read.
-#[derive(Debug)]
-pub struct Snapshot<'a> {
-    path: &'a Path,
-    /// None for pipes.
-    found: Option<Metadata>,
-}
-
-impl<'a> Snapshot<'a> {
-    /// Takes the size, the modification time and the inode of an input.
-    pub fn of(path: &'a Path) -> Self {
-        Self { path, found: fs::metadata(path).ok().filter(Metadata::is_file) }
-    }
-
-    /// Fails if the input has been changed or replaced meanwhile.
-    pub fn check(&self) -> anyhow::Result<()> {
-        let Some(before) = &self.found else { return Ok(()) };
-        let is_same = |now: Metadata| {
-            let times = before.modified().ok() == now.modified().ok();
-            #[cfg(unix)]
-            let times = {
-                use std::os::unix::fs::MetadataExt;
-                times && (before.dev(), before.ino()) == (now.dev(), now.ino())
-            };
-            times && before.len() == now.len()
-        };
-        if fs::metadata(self.path).is_ok_and(is_same) {
-            return Ok(());
-        }
-        Err(anyhow!("it changed while it was read").context(Failure::Unusable(self.path.to_owned())))
-    }
-}
-
 /// Marks a folder as one of results, like the record of such a folder.
 pub fn mark(folder: &Path) -> anyhow::Result<()> {
     let path = folder.join(NAME);
@@ -454,64 +374,4 @@ pub fn key(name: &Path) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_newest_lines_are_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(NAME);
-        fs::write(&path, "one\ntwo\nthree\n").unwrap();
-        let mut text = Vec::new();
-        read_range(File::open(&path).unwrap(), 5..14, &mut text).unwrap();
-        assert_eq!(text, b"wo\nthree\n");
-    }
-
-    /// A run that is killed between the line of a result and its name leaves the result before it.
-    #[test]
-    fn results_before_an_interrupted_one_are_known() {
-        let folder = tempfile::tempdir().unwrap();
-        let [input, output, next] = ["in", "out", "next"].map(|name| folder.path().join(name));
-        fs::write(&input, "input").unwrap();
-        fs::write(&output, "result").unwrap();
-        fs::write(&next, "another result").unwrap();
-        let (name, record) = (Path::new("out"), || Record::open(folder.path()).unwrap());
-        assert_eq!(record().state(name, &output, &input, "1"), State::Foreign);
-        record().add(name, &output, &Snapshot::of(&input), "1", &[]).unwrap();
-        assert_eq!(record().state(name, &output, &input, "1"), State::Current);
-        record().add(name, &next, &Snapshot::of(&input), "2", &[]).unwrap();
-        assert_eq!(record().state(name, &output, &input, "2"), State::Outdated);
-        fs::rename(&next, &output).unwrap();
-        assert_eq!(record().state(name, &output, &input, "2"), State::Current);
-        fs::write(&output, "edited").unwrap();
-        assert_eq!(record().state(name, &output, &input, "2"), State::Changed);
-    }
-
-    /// The second time, nothing is read but the times.
-    #[test]
-    fn what_was_only_touched_is_recorded_with_its_new_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let [input, output, levels, plot] =
-            ["in", "out", "levels", "plot"].map(|name| folder.path().join(name));
-        [&input, &output, &levels, &plot].iter().for_each(|path| fs::write(path, "content").unwrap());
-        let reports = [&levels, &plot].map(|path| WantedReport { path, options: String::new() });
-        let name = Path::new("out");
-        let record = Record::open(folder.path()).unwrap();
-        let made = record.add(name, &output, &Snapshot::of(&input), "1", &reports).unwrap().unwrap();
-        record.add_reports(made, &reports).unwrap();
-        let count = || {
-            let record = Record::open(folder.path()).unwrap();
-            let states = [record.state(name, &output, &input, "1")]
-                .into_iter()
-                .chain(reports.iter().map(|report| record.report_state(name, report, &input, "1")));
-            assert!(states.into_iter().all(|state| state == State::Current));
-            fs::read_to_string(folder.path().join(NAME)).unwrap().lines().count()
-        };
-        assert_eq!([count(), count()], [2, 2]);
-        for (number, touched) in (3..).zip([&input, &output, &levels, &plot]) {
-            let file = File::options().write(true).open(touched).unwrap();
-            file.set_modified(UNIX_EPOCH + std::time::Duration::from_secs(number)).unwrap();
-            assert_eq!([count(), count()], [number, number].map(|number| number as usize), "{touched:?}");
-        }
-    }
-}
+mod tests;

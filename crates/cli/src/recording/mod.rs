@@ -1,5 +1,6 @@
 //! One recording from its source to its outputs, block by block.
 
+mod engine;
 mod found;
 mod levels;
 mod sink;
@@ -15,12 +16,12 @@ use super::processing::{Processing, Section};
 use super::reports::Reports;
 use super::streams::{Sheet, is_standard, name};
 use alphamf::denoiser::{NoiseProfile, SessionOutput, SessionSettings, SpeechLevels, Statistics};
-use alphamf::repair::Clipping;
 use alphamf::signal::SampleFormat;
 use alphamf::{Cancelled, Denoiser, Session};
 use alphamf_eval::plot::{Caption, MIN_DRAWS, RecordingPlot};
 use alphamf_files::{Container, OutputSpec};
 use anyhow::Context;
+use engine::Engine;
 use found::Counted;
 pub use found::{Found, Incomplete};
 use sink::{Complete, Output};
@@ -110,7 +111,7 @@ impl Recording<'_> {
             speech_sections_seconds: engine.speech_sections(),
             processing_seconds: taken,
             real_time_factor: taken / statistics.duration_seconds,
-            statistics: Counted { statistics, is_live: engine.live.is_some() },
+            statistics: Counted { statistics, is_live: engine.is_live() },
         };
         Ok(Denoised { recording: self, speech, residual, reports, caption, found })
     }
@@ -155,8 +156,7 @@ impl Recording<'_> {
         let live = self.processing.live.settings(self.denoiser, self.session.mix);
         let live = live.map(|settings| AlignedDenoiser::new(self.denoiser, sample_rate, channels, settings));
         let live = live.transpose().with_context(in_input)?;
-        let clipping = vec![Clipping::default(); channels];
-        Ok(Engine { session, live, clipping, sample_rate, samples: 0 })
+        Ok(Engine::new(session, live, sample_rate, channels))
     }
 
     /// Begins the outputs.
@@ -282,73 +282,6 @@ impl Denoised<'_> {
         self.residual.map(Complete::persist).transpose()?;
         self.reports.finish(self.recording, self.caption)?;
         Ok(self.found)
-    }
-}
-
-/// Denoises block by block: a session, or live.
-struct Engine {
-    session: Session,
-    live: Option<AlignedDenoiser>,
-    /// Of every channel, live; a session counts itself.
-    clipping: Vec<Clipping>,
-    sample_rate: u32,
-    /// Samples per channel taken so far.
-    samples: u64,
-}
-
-impl Engine {
-    /// Samples to read at a time. A session collects blocks itself; live, all available samples are processed at once.
-    fn count(&self) -> Count {
-        let samples = self.session.block_samples().div_ceil(8);
-        if self.live.is_some() { Count::Available(samples) } else { Count::Exact(samples) }
-    }
-
-    /// Takes the next samples of every channel, or none at the end, and returns the output that is complete.
-    fn denoise(
-        &mut self,
-        block: &[Vec<f32>],
-        progress: &mut (dyn FnMut(f64) -> ControlFlow<()> + Send),
-    ) -> anyhow::Result<SessionOutput> {
-        self.samples += block[0].len() as u64;
-        let is_last = block[0].is_empty();
-        let Some(live) = &mut self.live else {
-            let mut progress = progress;
-            return Ok(if is_last {
-                self.session.finish_with_progress(&mut progress)?
-            } else {
-                let block: Vec<&[f32]> = block.iter().map(Vec::as_slice).collect();
-                self.session.push_with_progress(&block, &mut progress)?
-            });
-        };
-        if progress(self.samples as f64 / f64::from(self.sample_rate)).is_break() {
-            return Err(Cancelled.into());
-        }
-        self.clipping.iter_mut().zip(block).for_each(|(clipping, samples)| clipping.count(samples));
-        let speech = if is_last { live.finish() } else { live.push(block) };
-        Ok(SessionOutput { speech, residual: Vec::new() })
-    }
-
-    /// Delay of the output, live.
-    fn latency_seconds(&self) -> Option<f64> {
-        self.live.as_ref().map(|live| live.latency() as f64 / f64::from(self.sample_rate))
-    }
-
-    /// Starts and ends of speech, s, live.
-    fn speech_sections(&self) -> Option<Vec<[f64; 2]>> {
-        let seconds = |sample: u64| sample as f64 / f64::from(self.sample_rate);
-        let live = self.live.as_ref()?;
-        Some(live.speech_sections(self.samples).into_iter().map(|section| section.map(seconds)).collect())
-    }
-
-    fn statistics(&self) -> Statistics {
-        let mut statistics = self.session.statistics();
-        if self.live.is_some() {
-            // A session estimates all else.
-            statistics.samples = self.samples;
-            statistics.duration_seconds = self.samples as f64 / f64::from(self.sample_rate);
-            statistics.clipped_input_samples = self.clipping.iter().map(Clipping::samples).sum();
-        }
-        statistics
     }
 }
 
