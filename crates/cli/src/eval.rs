@@ -1,10 +1,10 @@
 //! `denoise eval`: scores a denoiser on a corpus.
 
 mod checks;
+mod tables;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,14 +14,15 @@ use alphamf::signal::Signal;
 use alphamf_eval::plot;
 use alphamf_eval::report::{self, Example, Examples};
 use alphamf_eval::{
-    Abscissa, ConditionSummary, Evaluation, EvaluationError, Failure, FileResult, Journal, Metric, Options,
-    Pair, Pairing, Protocol, Provenance, Study, evaluate, pair_folders, read_manifest,
+    Abscissa, Evaluation, EvaluationError, Failure, FileResult, Journal, Options, Pair, Pairing, Protocol,
+    Provenance, Study, evaluate, pair_folders, read_manifest,
 };
 use alphamf_files as audio;
 use alphamf_files::FolderContents;
 use anyhow::Context;
 use checks::{check_apart, check_figure, check_named, check_options, check_save, check_source};
 use rayon::prelude::*;
+use tables::{comparisons, tables};
 
 use super::common::Common;
 use super::failure::{INPUT, usage};
@@ -33,7 +34,7 @@ use super::progress::Progress;
 use super::shard::Shard;
 use super::streams::{check_output, is_standard, write_whole};
 use super::systems::System;
-use super::terminal::{files, first_error, padded, print, printable, say, width, write_error};
+use super::terminal::{files, first_error, print, printable, say, write_error};
 
 /// Arguments of `denoise eval`.
 #[derive(Debug, clap::Args)]
@@ -200,6 +201,15 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     Ok(if failed { ExitCode::from(INPUT) } else { ExitCode::SUCCESS })
 }
 
+/// Where the results of a system go while it is scored.
+struct Outputs {
+    /// The folder of the denoised audio.
+    save: Option<PathBuf>,
+    journal: Option<PathBuf>,
+    /// Whether files in the folder are replaced: also if an interrupted run may have saved one that its journal lacks.
+    replace: bool,
+}
+
 /// A corpus, and the systems that are scored on it.
 struct Scored {
     pairing: Pairing,
@@ -215,7 +225,6 @@ impl Scored {
         arguments: &Arguments,
         common: &Common,
     ) -> anyhow::Result<(Evaluation, Options)> {
-        let several = self.systems.len() > 1;
         let protocol = self.protocol.as_ref();
         let high_pass_hz = protocol.map_or(arguments.high_pass, |protocol| protocol.corpus.high_pass_hz);
         let provenance = Provenance {
@@ -227,12 +236,8 @@ impl Scored {
             dictionary_sha256: system.dictionary_sha256.clone(),
             high_pass_hz,
         };
-        let save = arguments.save.as_ref();
-        let save = save.map(|folder| if several { folder.join(&system.name) } else { folder.to_owned() });
-        let journal = arguments.resume.as_deref();
-        let journal = journal.map(|path| if several { beside(path, &system.name) } else { path.to_owned() });
-        // An interrupted run may have saved a file that its journal lacks.
-        let replace = arguments.force || journal.as_ref().is_some_and(|path| path.exists());
+        let name = (self.systems.len() > 1).then_some(system.name.as_str());
+        let Outputs { save, journal, replace } = arguments.outputs(name);
         let options = Options { high_pass_hz, save, replace, strict: arguments.strict };
         let journal = journal.map(|path| Journal::open(&path, &provenance).map_err(with_remedy));
         let (files, mut failures) =
@@ -302,6 +307,17 @@ impl Arguments {
     /// Files of results.
     fn reports(&self) -> impl Iterator<Item = &Path> {
         [&self.json, &self.csv, &self.report, &self.figure].into_iter().flatten().map(PathBuf::as_path)
+    }
+
+    /// The outputs of a system, which is named if there are several.
+    fn outputs(&self, system: Option<&str>) -> Outputs {
+        let own = |path: &Option<PathBuf>, named: fn(&Path, &str) -> PathBuf| {
+            path.as_ref().map(|path| system.map_or_else(|| path.clone(), |system| named(path, system)))
+        };
+        let (save, journal) =
+            (own(&self.save, |folder, system| folder.join(system)), own(&self.resume, beside));
+        let replace = self.force || journal.as_ref().is_some_and(|path| path.exists());
+        Outputs { save, journal, replace }
     }
 
     /// The second file of --figure.
@@ -406,84 +422,6 @@ fn beside(path: &Path, name: &str) -> PathBuf {
         ending.push(extension);
     }
     path.with_extension(ending)
-}
-
-/// All metrics over all files, then the conditions by the most informative metrics.
-fn tables(summary: &[ConditionSummary]) -> String {
-    let mut text = String::new();
-    let Some((all, conditions)) = summary.split_first() else { return text };
-    if all.files == 0 {
-        return text;
-    }
-    let _ = writeln!(text, "{:<16}{:>9}{:>18}{:>18}", files(all.files), "input", "output", "change");
-    for row in &all.metrics {
-        let digits = row.metric.digits();
-        let name = match row.metric.unit() {
-            "dB" => format!("{} (dB)", row.metric),
-            _ => row.metric.to_string(),
-        };
-        let input = row.input.map(|input| format!("{:.digits$}", input.mean)).unwrap_or_default();
-        let with_error = |estimate: alphamf_eval::Estimate, sign: bool| {
-            let error =
-                estimate.standard_error.map(|error| format!(" ± {error:.digits$}")).unwrap_or_default();
-            if sign {
-                format!("{:+.digits$}{error}", estimate.mean)
-            } else {
-                format!("{:.digits$}{error}", estimate.mean)
-            }
-        };
-        let change = row.improvement.map(|change| with_error(change, true)).unwrap_or_default();
-        let output = with_error(row.output, false);
-        let _ = writeln!(text, "{}", format!("{name:<16}{input:>9}{output:>18}{change:>18}").trim_end());
-    }
-    if !conditions.is_empty() {
-        // Any text of a manifest, in one line.
-        let name = |row: &ConditionSummary| printable(row.condition.as_deref().unwrap_or_default());
-        let widths = conditions.iter().map(|row| width(&name(row)));
-        // A formatted width has at most 65,535 columns.
-        let first = widths.max().unwrap_or(0).max("condition".len()).min(1_000);
-        let shown = [Metric::Sdr, Metric::SiSdr, Metric::Estoi];
-        let _ = write!(text, "\n{:<first$}{:>7}", "condition", "files");
-        shown.iter().for_each(|metric| {
-            let _ = write!(text, "{:>17}", metric.title());
-        });
-        text.push('\n');
-        for row in conditions {
-            let _ = write!(text, "{}{:>7}", padded(&name(row), first), row.files);
-            for metric in shown {
-                let digits = metric.digits();
-                let cell = row.get(metric).map(|summary| {
-                    let change = summary.improvement.map(|gain| format!(" ({:+.digits$})", gain.mean));
-                    format!("{:.digits$}{}", summary.output.mean, change.unwrap_or_default())
-                });
-                let _ = write!(text, "{:>17}", cell.unwrap_or_default());
-            }
-            text.push('\n');
-        }
-    }
-    text.push('\n');
-    text
-}
-
-fn comparisons(study: &Study) -> String {
-    let mut text = String::new();
-    // The rest stands in the report and in JSON.
-    for row in study.comparisons.iter().filter(|row| row.metric == Metric::Sdr) {
-        let difference = row.comparison.difference;
-        let error = difference.standard_error.map(|error| format!(" ± {error:.2}")).unwrap_or_default();
-        let _ = writeln!(
-            text,
-            "{} - {}: {} {:+.2}{error} {} on {}, p = {:.2e} (sign-flip permutation)",
-            row.first,
-            row.second,
-            row.metric,
-            difference.mean,
-            row.metric.unit(),
-            files(row.comparison.files),
-            row.comparison.p_value
-        );
-    }
-    text
 }
 
 fn report_failures(failures: &[Failure]) {

@@ -1,6 +1,6 @@
 //! What `denoise eval` refuses before any work.
 
-use super::{Arguments, NOTHING, beside};
+use super::{Arguments, NOTHING, Outputs};
 use crate::claims::{Claims, check_absent};
 use crate::failure::{Failure, usage};
 use crate::model::{Mode, as_usage};
@@ -101,7 +101,7 @@ pub(super) fn check_apart(
     protocol: Option<&Protocol>,
     pairing: &Pairing,
 ) -> anyhow::Result<()> {
-    let Arguments { clean, noisy, enhanced, data, resume, save, force, .. } = arguments;
+    let Arguments { clean, noisy, enhanced, data, save, force, .. } = arguments;
     let mut claims = Claims::default();
     let mut inputs: Vec<&Path> = arguments.model.dictionary_file().into_iter().collect();
     inputs.extend([&arguments.manifest, &arguments.protocol].into_iter().flatten().map(PathBuf::as_path));
@@ -125,20 +125,17 @@ pub(super) fn check_apart(
         claims.write(path)?;
         check_absent(path, *force, "")?;
     }
-    if systems.len() < 2 {
-        systems = vec![String::new()];
-    }
-    for system in &systems {
-        let journal =
-            resume.as_ref().map(|path| if system.is_empty() { path.clone() } else { beside(path, system) });
+    let names: Vec<Option<&str>> = match systems.as_slice() {
+        [] | [_] => vec![None],
+        several => several.iter().map(|name| Some(name.as_str())).collect(),
+    };
+    for name in names {
+        let Outputs { save, journal, replace } = arguments.outputs(name);
         journal.iter().try_for_each(|path| claims.write(path))?;
-        // An interrupted run may have saved a file that its journal lacks.
-        let force = *force || journal.is_some_and(|path| path.exists());
-        let save = save.as_ref().map(|folder| folder.join(system));
         let options = Options { save, ..Options::default() };
         for path in pairing.pairs.iter().filter_map(|pair| options.saved(pair)) {
             claims.write(&path)?;
-            check_absent(&path, force, "")?;
+            check_absent(&path, replace, "")?;
         }
     }
     Ok(())
