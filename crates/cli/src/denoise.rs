@@ -1,13 +1,13 @@
 //! `denoise IN OUT` and `denoise IN... -o DIR`.
 
 use super::claims::{Claims, check_absent};
+use super::command_line::meant_command;
 use super::common::Common;
 use super::failure::{Failure, usage};
 use super::ffmpeg::Kind;
 use super::folder::{self, Batch, Folders};
 use super::inputs::{left_out_code, plain, say_left_out};
 use super::manifest::{Manifest, ResultManifest};
-use super::meant_command;
 use super::model::Model;
 use super::picture;
 use super::processing::Processing;

@@ -524,7 +524,7 @@ fn help_is_one_screen_and_all_is_behind_it() {
         .collect();
     assert!(places.is_sorted(), "{places:?}");
     let mut page = Vec::new();
-    super::manual(None).render(&mut page).unwrap();
+    super::manual::page(None).render(&mut page).unwrap();
     let page = String::from_utf8(page).unwrap().replace("\\-", "-");
     for option in options() {
         let name = format!("--{}", option.name);

@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic, clippy::unwrap_used))]
 
 mod claims;
+mod command_line;
 mod common;
 mod completions;
 mod denoise;
@@ -19,6 +20,7 @@ mod letters;
 mod live;
 mod live_audio;
 mod manifest;
+mod manual;
 mod model;
 mod picture;
 mod processing;
@@ -37,7 +39,7 @@ mod time;
 mod train;
 
 use anyhow::Context;
-use clap::{Arg, CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use common::{Common, without_effect};
 use failure::{exit_code, one_line};
 use std::panic;
@@ -59,7 +61,7 @@ fn main() -> ExitCode {
             *message = panic.to_string().replace('\n', " ");
         }
     }));
-    let arguments = match short_help::parse() {
+    let arguments = match command_line::parse() {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
@@ -191,47 +193,9 @@ pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Man { command }) => {
             let mut page = Vec::new();
-            manual(command.as_deref()).render(&mut page).context("cannot render the manual page")?;
+            manual::page(command.as_deref()).render(&mut page).context("cannot render the manual page")?;
             terminal::print(&page)?;
             Ok(ExitCode::SUCCESS)
         }
     }
-}
-
-/// The manual page of a command.
-fn manual(command: Option<&str>) -> clap_mangen::Man {
-    // Help of a command has no page of its own.
-    let mut program = Arguments::command().disable_help_subcommand(true);
-    program.build();
-    let found = command.and_then(|name| program.find_subcommand(name)).cloned();
-    let mut page = found.unwrap_or(program);
-    // Its own has options without their values, and one of several inputs.
-    let usage = page.render_usage().to_string();
-    let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).to_owned();
-    clap_mangen::Man::new(page.override_usage(usage).mut_args(with_all_words))
-        .source(concat!("denoise ", env!("CARGO_PKG_VERSION")))
-}
-
-/// An option with all that the manual page leaves out: its other names, and the only sentence of one that `-h` leaves out.
-fn with_all_words(option: Arg) -> Arg {
-    let names: Vec<String> =
-        option.get_visible_aliases().unwrap_or_default().iter().map(|name| format!("--{name}")).collect();
-    let Some(help) = option.get_long_help().or(option.get_help()).map(ToString::to_string) else {
-        return option;
-    };
-    match names.as_slice() {
-        [] => option.long_help(help),
-        names => option.long_help(format!("{help}\n\n[alias: {}]", names.join(", "))),
-    }
-}
-
-/// The command that a mistyped word most likely means.
-fn meant_command(word: &str) -> Option<String> {
-    /// Threshold of clap.
-    const ALIKE: f64 = 0.7;
-    let alike = |name: &str| strsim::jaro(word, name);
-    let program = Arguments::command();
-    let names = program.get_subcommands().map(|command| command.get_name().to_owned());
-    let best = names.max_by(|a, b| alike(a).total_cmp(&alike(b)))?;
-    (!word.contains(|c| c == '.' || std::path::is_separator(c)) && alike(&best) > ALIKE).then_some(best)
 }
