@@ -27,7 +27,7 @@ use tables::{comparisons, tables};
 use super::common::Common;
 use super::failure::{INPUT, usage};
 use super::inputs::{LeftOut, contents_below, say_left_out};
-use super::interrupts::{interrupted, interruptible};
+use super::interrupts::{check_interrupt, interruptible};
 use super::live::Live;
 use super::model::Model;
 use super::progress::Progress;
@@ -411,7 +411,8 @@ fn choose_examples(
         worst: worst.into_par_iter().filter_map(example).collect(),
     };
     // They lack what was interrupted.
-    if interrupted().is_break() { Err(Cancelled) } else { Ok(examples) }
+    check_interrupt()?;
+    Ok(examples)
 }
 
 /// `run.jsonl` and `PSGLD` make `run.PSGLD.jsonl`.

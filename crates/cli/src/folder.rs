@@ -8,7 +8,7 @@ use super::claims::{Claims, check_replaceable};
 use super::common::Common;
 use super::failure::{Failure, exit_code, one_line, usage};
 use super::inputs::{LeftOut, audio_files_below, plain};
-use super::interrupts::interrupted;
+use super::interrupts::{check_interrupt, interrupted};
 use super::manifest::Listed;
 use super::processing::Processing;
 use super::progress::{FileProgress, FolderProgress};
@@ -18,7 +18,6 @@ use super::reports::Reports;
 use super::stats::{Entry, Outcome, Run};
 use super::streams::{check_output, check_possible, is_standard, not_a_folder};
 use super::terminal::{columns, is_interactive, say, write_error};
-use alphamf::Cancelled;
 use alphamf_files::output::{follow_links, is_partial};
 use alphamf_files::{Error, WriteError};
 use anyhow::{Context, anyhow};
@@ -326,9 +325,7 @@ pub fn run(
     drop(progress);
     // Folders come after those that hold them. One that holds a result is not empty and stays.
     missing.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
-    if interrupted().is_break() {
-        return Err(Cancelled.into());
-    }
+    check_interrupt()?;
     let mut finished = finished.into_inner().unwrap_or_default();
     finished.sort_by_key(|(index, ..)| *index);
     let code = finished.iter().map(|(.., code)| *code).find(|&code| code != 0).unwrap_or(0);

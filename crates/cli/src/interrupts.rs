@@ -59,6 +59,11 @@ pub fn interrupted() -> ControlFlow<()> {
     if INTERRUPTED.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
+/// Fails after Ctrl-C.
+pub fn check_interrupt() -> Result<(), Cancelled> {
+    if interrupted().is_break() { Err(Cancelled) } else { Ok(()) }
+}
+
 /// Runs work that may block in a thread of its own, so that Ctrl-C interrupts the wait.
 pub fn interruptible<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> anyhow::Result<T> {
     let (sender, receiver) = mpsc::sync_channel(1);
@@ -72,8 +77,7 @@ pub fn receive<T>(receiver: &Receiver<T>) -> anyhow::Result<T> {
     loop {
         match receiver.recv_timeout(LOOK) {
             Ok(result) => return Ok(result),
-            Err(RecvTimeoutError::Timeout) if interrupted().is_continue() => {}
-            Err(RecvTimeoutError::Timeout) => return Err(Cancelled.into()),
+            Err(RecvTimeoutError::Timeout) => check_interrupt()?,
             Err(RecvTimeoutError::Disconnected) => anyhow::bail!("a thread failed"),
         }
     }

@@ -1,11 +1,11 @@
 //! `--live`: causal denoising of recordings and pipes.
 
 use super::failure::usage;
-use super::interrupts::interrupted;
+use super::interrupts::check_interrupt;
 use super::model::Mode;
 use alphamf::denoiser::{DEFAULT_LATENCY_MS, LATENCY_RANGE_SECONDS, LiveDenoiser, LiveSettings};
 use alphamf::signal::Signal;
-use alphamf::{Cancelled, DenoiseError, Denoiser};
+use alphamf::{DenoiseError, Denoiser};
 
 /// Options of `--live`.
 #[derive(Debug, Clone, clap::Args)]
@@ -152,9 +152,7 @@ pub fn denoise(denoiser: &Denoiser, noisy: &Signal, settings: &LiveSettings) -> 
     let mut channels: Vec<Vec<f32>> = vec![Vec::new(); noisy.channels().len()];
     let block = noisy.sample_rate() as usize;
     for start in (0..noisy.len()).step_by(block) {
-        if interrupted().is_break() {
-            return Err(Cancelled.into());
-        }
+        check_interrupt()?;
         let end = noisy.len().min(start + block);
         let block: Vec<_> = noisy.channels().iter().map(|samples| samples[start..end].to_vec()).collect();
         channels.iter_mut().zip(live.push(&block)).for_each(|(samples, next)| samples.extend(next));

@@ -13,7 +13,7 @@ use alphamf_eval::{Observer, Protocol, checksum};
 use anyhow::Context;
 
 use super::common::Common;
-use super::interrupts::interrupted;
+use super::interrupts::{check_interrupt, interrupted};
 use super::live::{self, Live};
 use super::model::Model;
 use super::progress::Progress;
@@ -157,8 +157,9 @@ fn train(
 ) -> anyhow::Result<Dictionary> {
     let mut corpus = Corpus::new(sample_rate, protocol.training_settings::<TrainingSettings>()?)?;
     for file in protocol.training_files(data)? {
+        check_interrupt()?;
         corpus.add(&read_whole(&file, strict)?).with_context(|| file.display().to_string())?;
     }
     let progress = Progress::new("training", common.quiet);
-    Ok(corpus.train_with_progress(&mut |share: f64| progress.update(share))?)
+    Ok(corpus.train_with_progress(&mut |fraction: f64| progress.update(fraction))?)
 }

@@ -4,13 +4,12 @@ use super::claims::{Claims, check_absent};
 use super::common::Common;
 use super::failure::{Failure, INPUT, one_line, usage};
 use super::inputs::{LeftOut, audio_files_below, left_out_code, say_left_out};
-use super::interrupts::{interrupted, interruptible};
+use super::interrupts::{check_interrupt, interruptible};
 use super::model;
 use super::progress::Progress;
 use super::recording::read_whole;
 use super::streams::{check_output, write_whole};
 use super::terminal::{files, say};
-use alphamf::Cancelled;
 use alphamf::denoiser::SettingsError;
 use alphamf::learning::{Corpus, FullBandCorpus, TrainingError, TrainingSettings};
 use alphamf::model::Dictionary;
@@ -174,9 +173,7 @@ impl Speech {
                     say(&format!("denoise: left out: {}", one_line(&error)));
                 }
             }
-            if interrupted().is_break() {
-                return Err(Cancelled.into());
-            }
+            check_interrupt()?;
         }
         if self.bad == self.files.len() {
             let reason = anyhow!("no valid recording in it");

@@ -35,6 +35,35 @@ fn learning_is_ended_within_a_second() {
     assert!(!dictionary.exists());
 }
 
+/// The last file is no recording: a run that reads all of them ends by that.
+#[test]
+fn reading_what_a_protocol_trains_on_is_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let join = |name: &str| folder.path().join(name);
+    let audio = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../audio");
+    std::fs::create_dir(join("speech")).unwrap();
+    std::fs::copy(audio.join("demo-clean.wav"), join("clean.wav")).unwrap();
+    std::fs::copy(audio.join("demo-noisy.wav"), join("noisy.wav")).unwrap();
+    for number in 0..200 {
+        std::fs::hard_link(join("clean.wav"), join(&format!("speech/{number}.wav"))).unwrap();
+    }
+    std::fs::write(join("speech/none.wav"), "none").unwrap();
+    let protocol = "name = 'p'\n[corpus]\nclean = ['clean.wav']\nnoisy = ['noisy.wav']\n\
+                    [training]\nclean = ['speech/*.wav']\nsample_rate = 16000\n";
+    std::fs::write(join("protocol.toml"), protocol).unwrap();
+    let child = shared::program()
+        .args(["eval", "--protocol", "protocol.toml", "--data", "."])
+        .current_dir(folder.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    shared::wait_for_handlers(&child);
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &*message), (Some(130), "denoise: interrupted\n"));
+}
+
 #[test]
 fn waiting_for_a_pipe_is_ended_and_not_blamed_on_it() {
     let folder = tempfile::tempdir().unwrap();

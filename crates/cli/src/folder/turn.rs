@@ -1,8 +1,7 @@
 //! Turns of several runs that share a folder of results.
 
-use crate::interrupts::interrupted;
+use crate::interrupts::check_interrupt;
 use crate::record::open_regular;
-use alphamf::Cancelled;
 use alphamf_eval::checksum;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -28,9 +27,7 @@ impl Turn {
             let opened = open_regular(File::options().create(true).truncate(false).write(true), &path);
             let Ok(file) = opened else { return Ok(Self { file: None, path }) };
             while let Err(TryLockError::WouldBlock) = file.try_lock() {
-                if interrupted().is_break() {
-                    return Err(Cancelled.into());
-                }
+                check_interrupt()?;
                 thread::sleep(Duration::from_millis(10));
             }
             // The run before has removed the file that it had locked.

@@ -9,7 +9,7 @@ mod speech;
 
 use super::failure::usage;
 use super::ffmpeg::{self, Kind};
-use super::interrupts::interrupted;
+use super::interrupts::check_interrupt;
 use super::live::AlignedDenoiser;
 use super::picture;
 use super::processing::{Processing, Section};
@@ -17,7 +17,7 @@ use super::reports::Reports;
 use super::streams::{Sheet, is_standard, name};
 use alphamf::denoiser::{NoiseProfile, SessionOutput, SessionSettings, SpeechLevels, Statistics};
 use alphamf::signal::SampleFormat;
-use alphamf::{Cancelled, Denoiser, Session};
+use alphamf::{Denoiser, Session};
 use alphamf_eval::plot::{Caption, MIN_DRAWS, RecordingPlot};
 use alphamf_files::{Container, OutputSpec};
 use anyhow::Context;
@@ -84,9 +84,7 @@ impl Recording<'_> {
             if block[0].is_empty() {
                 break;
             }
-            if interrupted().is_break() {
-                return Err(Cancelled.into());
-            }
+            check_interrupt()?;
         }
         let losses = source.losses(engine.samples);
         if self.processing.strict && losses.any() {
