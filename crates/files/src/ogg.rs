@@ -16,6 +16,8 @@ const PAGE_HEADER_BYTES: usize = 27;
 const MAX_PAGE_BYTES: u64 = PAGE_HEADER_BYTES as u64 + 255 + 255 * 255;
 /// More than the longest page has.
 const TAIL_BYTES: u64 = 1 << 17;
+/// Tracks, and holes that wait for their packets, that are kept: a page of 28 bytes can begin one.
+const MAX_KEPT: usize = 1 << 12;
 
 /// The end of an Ogg file.
 #[derive(Debug, Default, PartialEq)]
@@ -181,11 +183,20 @@ fn note(page: &[u8], last: &mut BTreeMap<u32, LastPage>, holes: &Holes) {
     let mut page = LastPage { number, granule: before.granule, is_behind_hole };
     if sizes.iter().filter(|&&size| size < 255).count() > begun && granule >= 0 {
         if let Some(start) = before.granule.filter(|&start| is_behind_hole && start < granule) {
-            holes.0.lock().unwrap_or_else(PoisonError::into_inner).insert((track, start), granule);
+            insert(&mut holes.0.lock().unwrap_or_else(PoisonError::into_inner), (track, start), granule);
         }
         (page.granule, page.is_behind_hole) = (Some(granule), false);
     }
-    last.insert(track, page);
+    insert(last, track, page);
+}
+
+/// Adds a value, in place of another one if there are [`MAX_KEPT`].
+fn insert<K: Ord + Copy, V>(kept: &mut BTreeMap<K, V>, key: K, value: V) {
+    kept.insert(key, value);
+    if kept.len() > MAX_KEPT {
+        let other = kept.keys().copied().find(|other| *other != key);
+        other.and_then(|other| kept.remove(&other));
+    }
 }
 
 impl<R: Read> Read for Pages<R> {

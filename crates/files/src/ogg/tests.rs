@@ -102,3 +102,17 @@ fn holes_between_pages_are_noted() {
     assert_eq!((found.take(2, 5), found.take(1, 4), found.take(1, 5)), (None, None, Some(9)));
     assert_eq!(found.take(1, 5), None);
 }
+
+#[test]
+fn tracks_and_holes_take_no_memory_by_their_number() {
+    let count = MAX_KEPT as u32 + 100;
+    // The numbers of the pages of a track leave one out.
+    let pages =
+        |track: u32| [0, 1, 3].map(|number| whole_page(0, i64::from(number), track, number, &[1])).concat();
+    let bytes: Vec<u8> = (0..count).rev().flat_map(pages).collect();
+    let holes = Arc::<Holes>::default();
+    let mut source = Pages::new(Cursor::new(bytes), Arc::clone(&holes));
+    io::copy(&mut source, &mut io::sink()).unwrap();
+    assert_eq!((source.last.len(), holes.0.lock().unwrap().len()), (MAX_KEPT, MAX_KEPT));
+    assert_eq!(holes.take(0, 1), Some(3), "the last one");
+}
