@@ -149,6 +149,16 @@ impl<B: DrawingBackend> Canvas<B> {
         self.backend.draw_rect((x0, y0), (x1, y1), &style, true).map_err(PlotError::of)
     }
 
+    /// A thin vertical line.
+    pub fn vertical(&mut self, x: f64, [top, bottom]: [f64; 2], colour: RGBColor) -> Result<(), PlotError> {
+        self.fill((x - 0.5, top), (x + 0.5, bottom), opaque(colour))
+    }
+
+    /// A thin horizontal line.
+    pub fn horizontal(&mut self, [left, right]: [f64; 2], y: f64, colour: RGBColor) -> Result<(), PlotError> {
+        self.fill((left, y - 0.5), (right, y + 0.5), opaque(colour))
+    }
+
     /// A line of this width through these points.
     pub fn line(&mut self, points: &[(f64, f64)], colour: RGBAColor, width: f64) -> Result<(), PlotError> {
         let stroke_width = (SCALE * width).round().max(1.0) as u32;

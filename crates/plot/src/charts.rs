@@ -76,16 +76,16 @@ impl Frame {
         draw_title(canvas, title)?;
         for tick in self.x.ticks() {
             let x = self.area.x(self.x.fraction(tick));
-            canvas.fill((x - 0.5, top), (x + 0.5, bottom), opaque(GRID))?;
+            canvas.vertical(x, [top, bottom], GRID)?;
             canvas.text((x, bottom + 16.0), &self.x.label(tick), (Anchor::Middle, false), (SMALL, MUTED))?;
         }
         for tick in self.y.ticks() {
             let y = self.area.y(self.y.fraction(tick));
-            canvas.fill((left, y - 0.5), (right, y + 0.5), opaque(GRID))?;
+            canvas.horizontal([left, right], y, GRID)?;
             canvas.text((left - 8.0, y + 4.0), &self.y.label(tick), (Anchor::End, false), (SMALL, MUTED))?;
         }
-        canvas.fill((left - 0.5, top), (left + 0.5, bottom), opaque(MUTED))?;
-        canvas.fill((left, bottom - 0.5), (right, bottom + 0.5), opaque(MUTED))?;
+        canvas.vertical(left, [top, bottom], MUTED)?;
+        canvas.horizontal([left, right], bottom, MUTED)?;
         canvas.text(
             (self.area.x(0.5), bottom + 36.0),
             x_title,
@@ -196,7 +196,7 @@ pub fn bars(title: &str, x_title: &str, bars: &[Bar]) -> Result<String, PlotErro
         draw_title(canvas, title)?;
         for tick in axis.ticks() {
             let x = area.x(axis.fraction(tick));
-            canvas.fill((x - 0.5, area.top), (x + 0.5, area.bottom()), opaque(GRID))?;
+            canvas.vertical(x, [area.top, area.bottom()], GRID)?;
             let place = (x, area.bottom() + 16.0);
             canvas.text(place, &axis.label(tick), (Anchor::Middle, false), (SMALL, MUTED))?;
         }
@@ -213,7 +213,7 @@ pub fn bars(title: &str, x_title: &str, bars: &[Bar]) -> Result<String, PlotErro
             let place = (to.max(x(0.0)) + 6.0, middle + 4.0);
             canvas.text(place, &value, (Anchor::Start, false), (SMALL, MUTED))?;
         }
-        canvas.fill((x(0.0) - 0.5, area.top), (x(0.0) + 0.5, area.bottom()), opaque(MUTED))?;
+        canvas.vertical(x(0.0), [area.top, area.bottom()], MUTED)?;
         canvas.text((area.x(0.5), height - 10.0), x_title, (Anchor::Middle, false), (SMALL + 1.0, INK))
     })
 }

@@ -219,7 +219,7 @@ impl Figure {
         canvas.fill((left - 1.0, bottom), (area.right(), bottom + 1.0), opaque(MUTED))?;
         for time in time_ticks(self.caption.seconds).0 {
             let x = self.x(area, time);
-            canvas.fill((x - 0.5, bottom), (x + 0.5, bottom + 4.0), opaque(MUTED))?;
+            canvas.vertical(x, [bottom, bottom + 4.0], MUTED)?;
         }
         let middle = (left - 54.0, area.y(0.5));
         canvas.text(middle, unit, (Anchor::Middle, true), (SMALL, INK))
@@ -232,7 +232,7 @@ impl Figure {
         y: f64,
         label: &str,
     ) -> Result<(), PlotError> {
-        canvas.fill((area.left - 5.0, y - 0.5), (area.left, y + 0.5), opaque(MUTED))?;
+        canvas.horizontal([area.left - 5.0, area.left], y, MUTED)?;
         canvas.text((area.left - 9.0, y + 4.5), label, (Anchor::End, false), (SMALL, MUTED))
     }
 
@@ -247,7 +247,7 @@ impl Figure {
         let highest = (6.0 * (20.0 * f64::from(peak).max(1e-5).log10() / 6.0 - 1e-9).ceil()).max(-96.0);
         let limit = 10_f64.powf(highest / 20.0);
         let y = |sample: f64| area.y(0.5 + 0.5 * (sample / limit).clamp(-1.0, 1.0));
-        canvas.fill((area.left, y(0.0) - 0.5), (area.right(), y(0.0) + 0.5), opaque(GRID))?;
+        canvas.horizontal([area.left, area.right()], y(0.0), GRID)?;
         let columns: Vec<_> = envelope
             .columns()
             .map(|(start, end, low, high)| (area.x(start), area.x(end), y(high.into()), y(low.into())))
@@ -291,7 +291,7 @@ impl Figure {
         canvas.image(bar, (1, 256), (0..=255).rev().collect());
         for value in axis.ticks() {
             let y = bar.y(axis.fraction(value));
-            canvas.fill((bar.right(), y - 0.5), (bar.right() + 5.0, y + 0.5), opaque(MUTED))?;
+            canvas.horizontal([bar.right(), bar.right() + 5.0], y, MUTED)?;
             let place = (bar.right() + 9.0, y + 4.5);
             canvas.text(place, &axis.label(value), (Anchor::Start, false), (SMALL, MUTED))?;
         }
@@ -307,14 +307,34 @@ impl Figure {
     ) -> Result<(), PlotError> {
         for time in time_ticks(self.caption.seconds).0 {
             let x = self.x(area, time);
-            canvas.fill((x - 0.5, area.top), (x + 0.5, area.bottom()), opaque(GRID))?;
+            canvas.vertical(x, [area.top, area.bottom()], GRID)?;
         }
         for value in axis.ticks() {
             let y = area.y(axis.fraction(value));
-            canvas.fill((area.left, y - 0.5), (area.right(), y + 0.5), opaque(GRID))?;
+            canvas.horizontal([area.left, area.right()], y, GRID)?;
             Self::tick(canvas, area, y, &axis.label(value))?;
         }
         Ok(())
+    }
+
+    /// The abscissa of a time in slots.
+    fn slot(&self, area: Area, slots: f64) -> f64 {
+        self.x(area, slots * SLOT_SECONDS).min(area.right())
+    }
+
+    /// A line through columns; one column alone has its width.
+    fn run<const N: usize>(
+        &self,
+        area: Area,
+        columns: &[(f64, [f64; N])],
+        reach: f64,
+        y: impl Fn([f64; N]) -> f64,
+    ) -> Vec<(f64, f64)> {
+        let point = |(at, values): (f64, [f64; N])| (self.slot(area, at), y(values));
+        match *columns {
+            [(at, values)] => [at - reach, at + reach].map(|at| point((at, values))).into(),
+            _ => columns.iter().copied().map(point).collect(),
+        }
     }
 
     fn speech_level<B: DrawingBackend>(&self, canvas: &mut Canvas<B>, area: Area) -> Result<(), PlotError> {
@@ -324,20 +344,18 @@ impl Figure {
         let axis = Axis { low: high - 60.0, high, step: 20.0 };
         let y = |power: f64| area.y(axis.fraction(decibels(power)).clamp(0.0, 1.0));
         self.grid(canvas, area, &axis)?;
-        let slot = |slots: f64| self.x(area, slots * SLOT_SECONDS).min(area.right());
         let columns: Vec<_> = self.levels.columns().collect();
         let reach = reach(&columns);
         // Silence leaves a gap.
         for run in columns.split(|(_, [_, level, _])| *level <= 0.0).filter(|run| !run.is_empty()) {
             let band: Vec<_> = run
                 .iter()
-                .map(|(at, [lower, _, upper])| (slot(at - reach), slot(at + reach), y(*upper), y(*lower)))
+                .map(|(at, [lower, _, upper])| {
+                    (self.slot(area, at - reach), self.slot(area, at + reach), y(*upper), y(*lower))
+                })
                 .collect();
             canvas.band(&band, PALETTE[0].mix(0.25))?;
-            let mut line: Vec<_> = run.iter().map(|(at, [_, level, _])| (slot(*at), y(*level))).collect();
-            if let [only] = line[..] {
-                line = vec![(slot(run[0].0 - reach), only.1), (slot(run[0].0 + reach), only.1)];
-            }
+            let line = self.run(area, run, reach, |[_, level, _]| y(level));
             canvas.line(&line, opaque(PALETTE[0]), 1.0)?;
         }
         self.frame(canvas, area, "dBFS")
@@ -348,17 +366,13 @@ impl Figure {
         self.grid(canvas, area, &axis)?;
         let columns = self.powers.smoothed(SNR_SLOTS);
         let reach = reach(&columns);
-        let x = |slots: f64| self.x(area, slots * SLOT_SECONDS).min(area.right());
         let y = |[result, removed]: [f64; 2]| {
             let decibels = 10.0 * (result / removed.max(1e-30)).max(1e-30).log10();
             area.y(axis.fraction(decibels).clamp(0.0, 1.0))
         };
         let silent = |(_, [result, removed]): &(f64, [f64; 2])| result + removed <= 0.0;
         for run in columns.split(silent).filter(|run| !run.is_empty()) {
-            let mut line: Vec<_> = run.iter().map(|(at, powers)| (x(*at), y(*powers))).collect();
-            if let [only] = line[..] {
-                line = vec![(x(run[0].0 - reach), only.1), (x(run[0].0 + reach), only.1)];
-            }
+            let line = self.run(area, run, reach, y);
             canvas.line(&line, opaque(PALETTE[1]), 1.5)?;
         }
         self.frame(canvas, area, "dB")
