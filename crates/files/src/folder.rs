@@ -114,7 +114,7 @@ mod tests {
         let path = |name: &str| root.path().join(name);
         fs::create_dir_all(path("z/deep")).unwrap();
         fs::create_dir(path("out")).unwrap();
-        for name in ["z/deep/a.WAV", "z/b.flac", "z/notes", "out/c.wav", "z/.alphamf-AbCdEf.part"] {
+        for name in ["z/deep/a.WAV", "z/b.M4B", "z/notes", "out/c.wav", "z/.alphamf-AbCdEf.part"] {
             fs::write(path(name), "").unwrap();
         }
         // A circle, a second way, ways to nowhere.
@@ -127,7 +127,7 @@ mod tests {
         }
         symlink("/dev/zero", path("zero.wav")).unwrap();
         let found = FolderContents::scan(root.path(), &[&path("out")]).unwrap();
-        assert_eq!(found.audio, [path("d.wav"), path("other/a.WAV"), path("z/b.flac")]);
+        assert_eq!(found.audio, [path("d.wav"), path("other/a.WAV"), path("z/b.M4B")]);
         assert_eq!(found.others, [path("round"), path("z/notes")]);
         assert_eq!(found.special, [path("pipe.wav"), path("z/pipe"), path("zero.wav")]);
         assert!(found.unreadable.is_empty());

@@ -79,9 +79,7 @@ fn line_breaks_in_names_are_shown() {
     let folder = Folder::new();
     let [input, other] = ["a\nb.wav", "c\nd.wav"].map(|name| folder.join(name));
     fails(&[&input, &folder.join("out.wav")], &[], INPUT, &["a\\nb.wav: no such file"]);
-    let mut command = denoise([&input, &other, Path::new("-o"), &folder.join("out")]);
-    let assert = command.assert().code(INPUT);
-    let message = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    let message = said(denoise([&input, &other, Path::new("-o"), &folder.join("out")]), INPUT);
     assert!(message.contains("  failed: no such file\n"), "the name has a column of its own: {message}");
 }
 
@@ -302,9 +300,7 @@ fn folders_and_files_are_not_taken_for_each_other() {
     let folder = Folder::new();
     write(&folder.join("n.wav"), spec(16_000, 1), noisy(0.3));
     let refused = |arguments: &[&str], words: &str| {
-        let mut command = denoise(arguments);
-        let assert = command.args(["--quality", "fast"]).current_dir(folder.0.path()).assert().code(USAGE);
-        let message = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+        let message = folder.run(arguments, USAGE);
         assert!(message.contains(words), "{message}");
         assert_eq!(folder.names(), ["n.wav"]);
     };

@@ -43,11 +43,7 @@ fn a_result_of_another_recording_stays() {
     for (day, seconds) in [("mon", 0.3), ("tue", 0.4), ("wed", 0.5)] {
         write(&folder.join(day).join("rec.wav"), spec(16_000, 1), noisy(seconds));
     }
-    let run = |arguments: &[&str], code: i32| {
-        let mut command = denoise(arguments);
-        command.args(["-o", "out", "--quality", "fast"]).current_dir(folder.0.path());
-        String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
-    };
+    let run = |arguments: &[&str], code| folder.run(&[arguments, &["-o", "out"]].concat(), code);
     run(&["mon/rec.wav"], 0);
     let words = "out/rec.wav is the result of mon/rec.wav: choose another folder";
     for options in [&["tue/rec.wav"][..], &["tue", "--mix", "0.5"]] {
@@ -75,11 +71,7 @@ fn a_result_of_another_recording_stays() {
 fn records_without_paths_are_read() {
     let folder = Folder::new();
     recording(&folder.join("a.wav"));
-    let run = || {
-        let mut command = denoise(["a.wav", "-o", "out", "--quality", "fast"]);
-        let assert = command.current_dir(folder.0.path()).assert().success();
-        String::from_utf8(assert.get_output().stderr.clone()).unwrap()
-    };
+    let run = || folder.run(&["a.wav", "-o", "out"], 0);
     assert!(run().contains("1 denoised"));
     let record = folder.join("out/.alphamf-results.jsonl");
     let mut line: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
@@ -95,11 +87,7 @@ fn reports_of_another_run_are_not_up_to_date() {
     fs::create_dir(folder.join("in")).unwrap();
     let input = folder.join("in/a.wav");
     recording(&input);
-    let run = |options: &[&str], code: i32| {
-        let mut command = denoise(["in", "-o", "out", "--quality", "fast"]);
-        command.args(options).current_dir(folder.0.path());
-        String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
-    };
+    let run = |options: &[&str], code| folder.run(&[&["in", "-o", "out"], options].concat(), code);
     let content = |name: &str| fs::read(folder.join(name)).unwrap();
     let gentle = ["--strength", "gentle"];
     let made = |options: &[&str]| {
@@ -196,9 +184,7 @@ fn a_report_that_cannot_be_written_costs_no_result() {
 fn names_that_are_too_long_are_refused_before_any_work() {
     let folder = Folder::new();
     let run = |arguments: &[&str]| {
-        let mut command = denoise(arguments);
-        let assert = command.args(["--quality", "fast"]).current_dir(folder.0.path()).assert().code(OUTPUT);
-        let message = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+        let message = folder.run(arguments, OUTPUT);
         assert!(message.contains("cannot be written: File name too long"), "{message}");
         message
     };
@@ -390,8 +376,9 @@ fn a_folder_that_cannot_be_read_does_not_stop_the_rest() {
     assert!(message.contains("1 denoised, 0 skipped, 1 failed"), "{message}");
     assert!(message.contains(named) && message.contains(reason));
     let small = ["-q", "--rank", "2", "--iterations", "2"];
-    let assert = denoise([Path::new("train"), &inputs, Path::new("-o"), &model]).args(small).assert();
-    let message = String::from_utf8(assert.code(INPUT).get_output().stderr.clone()).unwrap();
+    let mut train = denoise([Path::new("train"), &inputs, Path::new("-o"), &model]);
+    train.args(small);
+    let message = said(train, INPUT);
     assert!(model.is_file() && message.contains(named) && message.contains(reason), "{message}");
     let pairs = [Path::new("--clean"), &clean, Path::new("--noisy"), &inputs];
     let eval = |arguments: &[&Path]| {
@@ -441,11 +428,7 @@ fn hidden_files_are_read_only_if_they_are_named() {
     let names = ["in/a.wav", "in/._a.wav", "in/.hidden/b.wav", "in/.hidden/deep/c.wav"];
     names.into_iter().for_each(|name| recording(&folder.join(name)));
     fs::write(folder.join("in/.DS_Store"), "").unwrap();
-    let run = |inputs: &[&str]| {
-        let mut command = denoise(inputs);
-        command.args(["-o", "out", "--quality", "fast"]).current_dir(folder.0.path());
-        String::from_utf8(command.assert().success().get_output().stderr.clone()).unwrap()
-    };
+    let run = |inputs: &[&str]| folder.run(&[inputs, &["-o", "out"]].concat(), 0);
     let message = run(&["in"]);
     assert!(message.contains("1 denoised"), "{message}");
     let words = "2 files and 1 folder left out (hidden): in/.DS_Store, in/._a.wav, in/.hidden\n";
@@ -461,7 +444,7 @@ fn names_are_one_however_they_are_spelled() {
     let run = |arguments: &[&str], list: &str| {
         let mut command = denoise(arguments);
         command.args(["--quality", "fast"]).current_dir(folder.0.path()).write_stdin(list);
-        String::from_utf8(command.assert().success().get_output().stderr.clone()).unwrap()
+        said(command, 0)
     };
     // As `find .` lists them.
     let message = run(&["--manifest", "-", "-o", "listed"], "./in/a.wav\n./in/b/c.wav\nin/a.wav\n");
@@ -482,11 +465,7 @@ fn names_are_one_by_way_of_links() {
     ["a.wav", "b.wav"]
         .iter()
         .for_each(|name| symlink("../in/a.wav", folder.join("links").join(name)).unwrap());
-    let run = |arguments: &[&str]| {
-        let mut command = denoise(arguments);
-        command.args(["--quality", "fast"]).current_dir(folder.0.path());
-        String::from_utf8(command.assert().success().get_output().stderr.clone()).unwrap()
-    };
+    let run = |arguments: &[&str]| folder.run(arguments, 0);
     assert!(run(&["in", "newest", "links/a.wav", "-o", "one"]).contains("1 denoised"));
     assert!(run(&["in", "links", "-o", "two"]).contains("2 denoised"));
     assert!(folder.join("two/b.wav").is_file() && !folder.join("two/a-2.wav").exists());
@@ -539,11 +518,7 @@ fn output_folders_are_no_inputs() {
     let folder = Folder::new();
     fs::create_dir(folder.join("in")).unwrap();
     recording(&folder.join("in/a.wav"));
-    let run = |options: &[&str], code: i32| {
-        let mut command = denoise(["in", "-o", "in/out"]);
-        command.args(["--quality", "fast"]).args(options).current_dir(folder.0.path());
-        String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
-    };
+    let run = |options: &[&str], code| folder.run(&[&["in", "-o", "in/out"], options].concat(), code);
     let reports = ["--residual", "in/residual", "--plot", "in/plots", "--speech", "in/speech"];
     assert!(run(&reports, 0).contains("1 denoised"));
     let message = run(&reports, 0);
@@ -563,11 +538,7 @@ fn results_of_earlier_runs_are_no_inputs() {
         let signal = alphamf_files::read(folder.join("c.wav")).unwrap();
         alphamf_files::write(folder.join(name), &signal).unwrap();
     });
-    let run = |arguments: &[&str]| {
-        let mut command = denoise(arguments);
-        command.args(["--quality", "fast"]).current_dir(folder.0.path());
-        String::from_utf8(command.assert().success().get_output().stderr.clone()).unwrap()
-    };
+    let run = |arguments: &[&str]| folder.run(arguments, 0);
     let message = run(&["talks", "-o", "talks/normal", "--residual", "talks/removed"]);
     assert!(message.contains("2 denoised") && !message.contains("left out"), "{message}");
     let message = run(&["talks", "-o", "talks/strong", "--strength", "strong"]);
@@ -593,10 +564,8 @@ fn statistics_of_an_earlier_run_are_replaced_and_keep_their_figures() {
     let folder = Folder::new();
     fs::create_dir(folder.join("in")).unwrap();
     let stats = folder.join("s.json");
-    let run = |options: &[&str], code: i32| {
-        let mut command = denoise(["in", "-o", "out", "--stats", "s.json", "--quality", "fast"]);
-        command.args(options).current_dir(folder.0.path());
-        String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
+    let run = |options: &[&str], code| {
+        folder.run(&[&["in", "-o", "out", "--stats", "s.json"], options].concat(), code)
     };
     let files = || {
         let record: Value = serde_json::from_slice(&fs::read(&stats).unwrap()).unwrap();
@@ -676,16 +645,6 @@ fn pipes_and_devices_in_folders_are_named_and_left_out() {
 }
 
 #[test]
-fn a_list_may_begin_with_the_mark_of_its_byte_order() {
-    let folder = Folder::new();
-    ["a.wav", "b.wav"].into_iter().for_each(|name| recording(&folder.join(name)));
-    fs::write(folder.join("list"), "\u{feff}a.wav\nb.wav\n").unwrap();
-    let mut run = denoise(["--manifest", "list", "-o", "out"]);
-    run.args(FAST).current_dir(folder.0.path()).assert().success();
-    assert!(["a.wav", "b.wav"].into_iter().all(|name| folder.join("out").join(name).is_file()));
-}
-
-#[test]
 fn reports_of_one_name_in_two_formats_are_distinct() {
     let folder = Folder::new();
     let inputs = folder.join("in");
@@ -700,11 +659,6 @@ fn reports_of_one_name_in_two_formats_are_distinct() {
             assert!(folder.join(kind).join(format!("{name}.{ending}")).is_file(), "{kind}, {name}");
         }
     }
-}
-
-#[test]
-fn audio_books_are_audio() {
-    assert!(alphamf_files::has_extension("d.m4b") && alphamf_files::has_extension("D.M4B"));
 }
 
 #[test]
@@ -784,10 +738,8 @@ fn a_page_that_cannot_be_written_costs_no_statistics() {
     recording(&folder.join("a.wav"));
     fs::write(folder.join("list.json"), "{\"audio_filepath\":\"a.wav\"}").unwrap();
     fs::create_dir_all(folder.join("plots/index.html")).unwrap();
-    let mut command =
-        denoise(["--manifest", "list.json", "-o", "out", "--plot", "plots", "--stats", "s.json"]);
-    let assert = command.args(["--quality", "fast"]).current_dir(folder.0.path()).assert().code(OUTPUT);
-    let message = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    let reports = ["--plot", "plots", "--stats", "s.json"];
+    let message = folder.run(&[&["--manifest", "list.json", "-o", "out"], &reports[..]].concat(), OUTPUT);
     assert!(message.contains("1 denoised") && message.contains("index.html: cannot be written"), "{message}");
     assert!(folder.join("out/list.json").is_file());
     let record: Value = serde_json::from_slice(&fs::read(folder.join("s.json")).unwrap()).unwrap();

@@ -20,6 +20,7 @@ fn recording(path: &Path) {
 
 /// What the run of a folder prints.
 fn table(arguments: &[&Path], options: &[&str], code: i32) -> String {
-    let assert = denoise(arguments).args(["--quality", "fast"]).args(options).assert().code(code);
-    String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+    let mut command = denoise(arguments);
+    command.args(["--quality", "fast"]).args(options);
+    said(command, code)
 }

@@ -45,11 +45,7 @@ fn names_of_a_list_are_looked_up_beside_it() {
     ["lists/a.wav", "lists/b/c.wav"].into_iter().for_each(|name| recording(&folder.join(name)));
     let list = folder.join("lists/list.txt");
     fs::write(&list, "a.wav\r\nb/c.wav\n").unwrap();
-    let run = |arguments: &[&str], code: i32| {
-        let assert =
-            denoise(arguments).args(["--quality", "fast"]).current_dir(folder.0.path()).assert().code(code);
-        String::from_utf8(assert.get_output().stderr.clone()).unwrap()
-    };
+    let run = |arguments: &[&str], code| folder.run(arguments, code);
     let said = run(&["--manifest", "lists/list.txt", "-o", "voices"], 0);
     assert!(said.contains("2 denoised"), "{said}");
     assert!(folder.join("voices/a.wav").is_file() && folder.join("voices/b/c.wav").is_file());
@@ -64,11 +60,7 @@ fn results_of_a_manifest_are_one_of_its_kind() {
     let folder = Folder::new();
     fs::create_dir_all(folder.join("in/b")).unwrap();
     ["in/a.wav", "in/b/c.wav"].into_iter().for_each(|name| recording(&folder.join(name)));
-    let run = |arguments: &[&str], code: i32| {
-        let assert =
-            denoise(arguments).args(["--quality", "fast"]).current_dir(folder.0.path()).assert().code(code);
-        String::from_utf8(assert.get_output().stderr.clone()).unwrap()
-    };
+    let run = |arguments: &[&str], code| folder.run(arguments, code);
     let output = |name: &str| fs::canonicalize(folder.join(name)).unwrap().to_str().unwrap().to_owned();
 
     // NeMo looks beside the manifest, too; what fails is left out.

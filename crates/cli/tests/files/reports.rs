@@ -14,10 +14,7 @@ fn mistyped_commands_and_values_get_a_suggestion() {
     fails(&[Path::new("trian"), folder.0.path()], &[], USAGE, &["trian", "did you mean `denoise train`"]);
     let merge = ["--live", "merge", "s.json"].map(Path::new);
     fails(&merge, &[], USAGE, &["options follow the command: use `denoise merge [OPTIONS]`"]);
-    let message = |arguments: &[&str]| {
-        let assert = denoise(arguments).assert().code(USAGE);
-        String::from_utf8(assert.get_output().stderr.clone()).unwrap()
-    };
+    let message = |arguments: &[&str]| said(denoise(arguments), USAGE);
     let seed = message(&["a.wav", "b.wav", "--seed", "-1"]);
     assert!(seed.contains("whole number from 0 to") && !seed.contains("tip"), "{seed}");
     let path = input.to_str().unwrap();
@@ -52,8 +49,9 @@ fn losses_are_reported_by_training_and_evaluation() {
     fs::write(noisy.join("a.flac"), bytes).unwrap();
     let path = Path::new;
     let said = |arguments: &[&Path], options: &[&str], code: i32| {
-        let assert = denoise(arguments).args(options).assert().code(code);
-        String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+        let mut command = denoise(arguments);
+        command.args(options);
+        said(command, code)
     };
     let words = "a.flac: 1 damaged or missing packet, 4096 samples replaced with silence";
 
@@ -98,8 +96,9 @@ fn training_continues_without_bad_files() {
     fs::write(speech.join("bad.wav"), "no recording").unwrap();
     let train = |output: &Path| denoise([Path::new("train"), &speech, Path::new("-o"), output]);
     let small = ["--rank", "4", "--iterations", "4", "--window", "0.032"];
-    let assert = train(&model).args(small).assert().code(INPUT);
-    let message = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    let mut trained = train(&model);
+    trained.args(small);
+    let message = said(trained, INPUT);
     assert!(message.contains("left out: ") && message.contains("bad.wav") && message.contains("in 1 file,"));
     train(&folder.join("none")).args(small).arg("--strict").assert().code(INPUT);
     assert!(model.exists() && !folder.join("none").exists());

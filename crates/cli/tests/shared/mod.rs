@@ -34,6 +34,13 @@ impl Folder {
         self.0.path().join(name)
     }
 
+    /// What a fast run in it says, by its end with this code.
+    pub fn run(&self, arguments: &[&str], code: i32) -> String {
+        let mut command = denoise(arguments);
+        command.args(["--quality", "fast"]).current_dir(self.0.path());
+        said(command, code)
+    }
+
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).unwrap();
         let mut names: Vec<_> =
@@ -69,6 +76,11 @@ pub fn denoise(arguments: impl IntoIterator<Item = impl AsRef<std::ffi::OsStr>>)
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("denoise"));
     command.args(arguments);
     command
+}
+
+/// What a command says on standard error, by its end with this code.
+pub fn said(mut command: Command, code: i32) -> String {
+    String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
 }
 
 /// Runs the program and expects it to fail with an exit code and one line that holds all of `words`.
