@@ -240,6 +240,15 @@ impl Study {
         Self { evaluations, comparisons }
     }
 
+    /// The measures that were taken of any system.
+    pub(super) fn metrics(&self) -> Vec<Metric> {
+        let taken = |metric: &Metric| {
+            let mut definitions = self.evaluations.iter().flat_map(|evaluation| &evaluation.metrics);
+            definitions.any(|definition| definition.metric == *metric)
+        };
+        Metric::ALL.into_iter().filter(taken).collect()
+    }
+
     /// As indented JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -252,11 +261,7 @@ impl Study {
     /// can be joined.
     #[must_use]
     pub fn to_csv(&self) -> String {
-        let taken = |metric: &Metric| {
-            let mut definitions = self.evaluations.iter().flat_map(|evaluation| &evaluation.metrics);
-            definitions.any(|definition| definition.metric == *metric)
-        };
-        let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(taken).collect();
+        let metrics = self.metrics();
         let mut header: Vec<String> =
             ["file", "condition", "system", "duration_seconds", "processing_seconds"]
                 .map(String::from)

@@ -134,11 +134,11 @@ fn a_cut_is_told_wherever_it_is() {
             return;
         }
         let bytes = fs::read(folder.path().join(name)).unwrap();
-        for share in [0.4, 0.611, 0.75] {
-            let cut = &bytes[..(share * bytes.len() as f64) as usize];
+        for fraction in [0.4, 0.611, 0.75] {
+            let cut = &bytes[..(fraction * bytes.len() as f64) as usize];
             for (samples, losses) in all(cut, false) {
-                assert!(losses.any(), "{name}, {share}: {losses}");
-                assert!(samples.len() > 48_000, "{name}, {share}: {} samples", samples.len());
+                assert!(losses.any(), "{name}, {fraction}: {losses}");
+                assert!(samples.len() > 48_000, "{name}, {fraction}: {} samples", samples.len());
             }
         }
     }

@@ -10,7 +10,7 @@ pub const FILTER_TAPS: usize = 512;
 /// Size of the Fourier transforms that the correlations are summed over.
 const TRANSFORM: usize = 1 << 14;
 
-/// The distortion's share of the energy below which it is rounding error: correlations in double
+/// The fraction of the energy in the distortion below which it is rounding error: correlations in double
 /// precision resolve no more than about 120 dB.
 const RESOLUTION: f64 = 1e-12;
 

@@ -116,7 +116,7 @@ fn scores(scores: Option<&Scores>) -> String {
         Some(format!("{metric} {:.digits$} {}", scores?.get(metric)?, metric.unit()).trim_end().to_owned())
     };
     let shown = [Metric::Sdr, Metric::Estoi].into_iter().filter_map(show).collect::<Vec<_>>().join(" · ");
-    shown.replace('-', "\u{2212}").replace("SI\u{2212}", "SI-")
+    shown.replace('-', "\u{2212}")
 }
 
 fn beginning(signal: &Signal) -> Signal {

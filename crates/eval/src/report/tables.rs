@@ -1,7 +1,7 @@
 //! Tables: scores by condition, of every file, and differences between systems.
 
 use super::escape;
-use crate::{ConditionSummary, Evaluation, Metric, Study};
+use crate::{ConditionSummary, Evaluation, Study};
 use std::fmt::Write;
 
 /// A change, in green or red.
@@ -58,10 +58,7 @@ pub(super) fn summary(summary: &[ConditionSummary]) -> String {
 
 /// Scores of every file by every system.
 pub(super) fn all_files(study: &Study) -> String {
-    let taken = |metric: &Metric| {
-        study.evaluations.iter().any(|e| e.metrics.iter().any(|definition| definition.metric == *metric))
-    };
-    let metrics: Vec<Metric> = Metric::ALL.into_iter().filter(taken).collect();
+    let metrics = study.metrics();
     let several = study.evaluations.len() > 1;
     let rows: usize = study.evaluations.iter().map(|evaluation| evaluation.files.len()).sum();
     let mut table = format!(

@@ -16,7 +16,7 @@ fn push(entrance: &mut Entrance, block: &[Frame]) {
     block.chunks(256).for_each(|part| entrance.push(part.iter().copied()));
 }
 
-/// Lets two devices run, the input's clock wrong by a share, and gives what comes out after some seconds.
+/// Lets two devices run, the input's clock wrong by a fraction, and returns the output of some seconds.
 fn devices(rates: (u32, u32), wrong: f64, blocks: (usize, usize), seconds: f64) -> (Vec<Frame>, Arc<Known>) {
     let (mut entrance, mut exit, known) = bridge(rates.0, rates.1);
     let tone = |n: usize| (n as f64 * 2.0 * PI * 440.0 / f64::from(rates.0)).sin() as f32;
