@@ -1,6 +1,7 @@
 //! The controls of the web page.
 
-use super::{options, root};
+use super::described::options;
+use super::documentation::root;
 use alphamf::denoiser::Settings;
 use std::fs;
 
