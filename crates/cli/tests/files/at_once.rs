@@ -10,7 +10,7 @@ use std::{process::Command, time::Instant};
 fn two_runs_at_once_share_a_folder() {
     let folder = Folder::new();
     fs::create_dir(folder.join("in")).unwrap();
-    for (name, seconds) in [("a.wav", 40.0), ("b.wav", 20.0), ("c.wav", 0.3)] {
+    for (name, seconds) in [("a.wav", 16.0), ("b.wav", 8.0), ("c.wav", 0.3)] {
         write(&folder.join("in").join(name), spec(16_000, 1), noisy(seconds));
     }
     let start = || {
