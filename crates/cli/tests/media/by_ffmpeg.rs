@@ -1,6 +1,6 @@
 //! Videos and formats that only ffmpeg reads and writes.
 
-use crate::{INPUT, OUTPUT, USAGE, denoise, ffmpeg, message, noisy, tags};
+use crate::{INPUT, OUTPUT, USAGE, denoise, encoded, ffmpeg, message, noisy, tags};
 use alphamf::signal::SampleFormat;
 use alphamf_files::Reader;
 use assert_cmd::Command;
@@ -238,17 +238,17 @@ fn files_read_by_ffmpeg_keep_their_bit_depth() {
     use SampleFormat::{Float32, Int8, Int16, Int24};
     let folder = TempDir::new().unwrap();
     let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=0.5:amplitude=0.1:seed=1"];
-    for (codec, samples, input, format) in [
-        ("pcm_u8", "u8", "u8.mkv", Int8),
-        ("pcm_s24be", "s32", "s24.mov", Int24),
-        ("pcm_f32be", "flt", "f32.mov", Float32),
-        ("wavpack", "s16p", "s16.wv", Int16),
-        ("wmav2", "fltp", "lossy.wma", Int16),
-    ] {
-        let encode = [&sound[..], &["-c:a", codec, "-sample_fmt", samples, input]].concat();
-        if !ffmpeg(folder.path(), &encode) {
-            return;
-        }
+    let files: [(&str, &[&str], SampleFormat); 5] = [
+        ("u8.mkv", &["-c:a", "pcm_u8", "-sample_fmt", "u8"], Int8),
+        ("s24.mov", &["-c:a", "pcm_s24be", "-sample_fmt", "s32"], Int24),
+        ("f32.mov", &["-c:a", "pcm_f32be", "-sample_fmt", "flt"], Float32),
+        ("s16.wv", &["-c:a", "wavpack", "-sample_fmt", "s16p"], Int16),
+        ("lossy.wma", &["-c:a", "wmav2", "-sample_fmt", "fltp"], Int16),
+    ];
+    if !encoded(&folder, &sound, &files.map(|(name, options, _)| (name, options))) {
+        return;
+    }
+    for (input, _, format) in files {
         denoise(&folder, &[input, "out.wav", "--force"]).assert().success();
         assert_eq!(Reader::open(folder.path().join("out.wav")).unwrap().format(), format, "{input}");
     }
@@ -339,11 +339,13 @@ fn the_audio_of_any_container_is_read_and_not_its_video() {
         ("a.mxf", &["-c:v", "mpeg2video", "-c:a", "pcm_s16le"]),
         ("a.nut", &["-c:v", "mpeg4", "-c:a", "ac3"]),
     ];
-    for (name, options) in files {
-        let rate = ["-b:v", "6M", "-t", "1", name];
-        if !ffmpeg(folder.path(), &[&pictures[..], &sound, options, &rate].concat()) {
-            return;
-        }
+    let options = files.map(|(_, options)| [options, &["-b:v", "6M", "-t", "1"]].concat());
+    let outputs: Vec<(&str, &[&str])> =
+        files.iter().zip(&options).map(|((name, _), options)| (*name, &options[..])).collect();
+    if !encoded(&folder, &[&pictures[..], &sound].concat(), &outputs) {
+        return;
+    }
+    for (name, _) in files {
         denoise(&folder, &[name, "out.wav", "--force"]).assert().success();
         let duration = alphamf_files::read(folder.path().join("out.wav")).unwrap().duration();
         assert!((0.7..1.2).contains(&duration), "{name}: {duration} s");

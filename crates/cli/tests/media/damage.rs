@@ -2,7 +2,7 @@
 
 use crate::{
     DAMAGED_PACKETS, DATA_FOLLOW, ENDS_EARLY, INPUT, MISSING_SAMPLES, OTHER_RECORDING, USAGE, denoise,
-    ffmpeg, is_reported, message, noisy,
+    encoded, ffmpeg, is_reported, message, noisy,
 };
 use alphamf::signal::SampleFormat;
 use std::fs;
@@ -71,10 +71,11 @@ fn missing_samples_are_reported_by_every_decoder() {
         ("a.mkv", &[]),
         ("a.flac", &[]),
     ];
-    for (name, options) in by_ffmpeg.into_iter().chain(here) {
-        if !ffmpeg(folder.path(), &[&sound[..], options, &[name]].concat()) {
-            return;
-        }
+    let files = [&by_ffmpeg[..], &here].concat();
+    if !encoded(&folder, &sound, &files) {
+        return;
+    }
+    for (name, _) in files {
         denoise(&folder, &[name, "whole.wav", "--strict", "--force"]).assert().success();
         let whole = fs::read(folder.path().join(name)).unwrap();
         let cut = format!("cut-{name}");
@@ -138,10 +139,10 @@ fn holes_and_cuts_in_other_containers_are_told_without_ffmpeg() {
         ("a.opus", &["-page_duration", "250000"]),
         ("a.webm", &["-c:a", "libopus"]),
     ];
-    for (name, options) in files {
-        if !ffmpeg(folder.path(), &[&sound[..], options, &[name]].concat()) {
-            return;
-        }
+    if !encoded(&folder, &sound, &files) {
+        return;
+    }
+    for (name, _) in files {
         denoise(&folder, &[name, "whole.wav", "--strict", "--force"]).env("PATH", "").assert().success();
         let whole = fs::read(folder.path().join(name)).unwrap();
         let (middle, cut, holed) = (whole.len() / 2, format!("cut-{name}"), format!("holed-{name}"));

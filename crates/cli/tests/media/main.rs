@@ -48,6 +48,12 @@ fn noisy() -> Signal {
     Signal::new(16_000, SampleFormat::Float32, vec![(0..16_000).map(sample).collect()]).unwrap()
 }
 
+/// Makes files of these names and options from one input, in one run of ffmpeg; false if it is not installed.
+fn encoded(folder: &TempDir, input: &[&str], files: &[(&str, &[&str])]) -> bool {
+    let outputs = files.iter().flat_map(|(name, options)| options.iter().chain([name]));
+    ffmpeg(folder.path(), &input.iter().chain(outputs).copied().collect::<Vec<_>>())
+}
+
 /// What ffprobe shows of a file by these arguments, a line each.
 fn probed(folder: &Path, name: &str, entries: &str) -> Vec<String> {
     let arguments = ["-v", "error", "-show_entries", entries, "-of", "csv=p=0", name];

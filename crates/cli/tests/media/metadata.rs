@@ -1,6 +1,6 @@
 //! Tags, loudspeakers, covers and further tracks: kept or reported.
 
-use crate::{denoise, ffmpeg, message, noisy, statistics, tags};
+use crate::{denoise, encoded, ffmpeg, message, noisy, statistics, tags};
 use alphamf_files::{Container, Metadata, OutputSpec, Reader, Writer};
 use std::fs::{self, File};
 use tempfile::TempDir;
@@ -34,11 +34,9 @@ fn tags_are_kept_by_every_encoder() {
     let said = ["title=A title", "artist=Someone", "album=Many", "comment=A comment", "date=2021", "track=3"];
     let said = said.map(|tag| ["-metadata", tag]).concat();
     let inputs = ["in.mp3", "in.m4a", "in.ogg", "in.opus", "in.mka", "in.flac", "in.wav", "in.wma"];
-    for input in inputs {
-        let language = ["-metadata:s:a:0", "language=deu"];
-        if !ffmpeg(folder.path(), &[&sound[..], &said, &language, &[input]].concat()) {
-            return;
-        }
+    let options = [&said[..], &["-metadata:s:a:0", "language=deu"]].concat();
+    if !encoded(&folder, &sound, &inputs.map(|input| (input, &options[..]))) {
+        return;
     }
     let check = |from: &str, output: &str| {
         let tags = tags(folder.path(), output);
