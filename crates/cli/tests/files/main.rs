@@ -5,7 +5,9 @@ mod shared;
 
 mod at_once;
 mod folders;
+mod left_out;
 mod manifests;
+mod names;
 mod overwriting;
 mod reports;
 mod streams;
