@@ -16,7 +16,7 @@ import numpy as np
 import soundfile
 from scipy.signal import fftconvolve
 
-from signals import active_power, make_and_score, mixtures, new_folders, read_exactly, root_mean_square, run
+from signals import active_power, make_and_score, mixtures, new_folders, read_exactly, root_mean_square, run, si_sdr
 
 RATE, LENGTH, TURN = 16000, 14 * 16000, 4 * 16000
 CROSSTALK, PAN, NOISE = (10 ** (db / 20) for db in (-15, -6, -8))
@@ -67,21 +67,14 @@ def make(folder, out):
                 soundfile.write(out / name / f"{kind}__{i:02}.wav", scale * signal, RATE, "FLOAT")
 
 
-def ratio(clean, estimate):
-    """SI-SDR, dB."""
-    clean, estimate = clean - clean.mean(), estimate - estimate.mean()
-    part = (clean @ estimate) / (clean @ clean) * clean
-    return 10 * np.log10((part @ part) / ((estimate - part) ** 2).sum())
-
-
-def mean_ratio(clean, found):
-    """Mean over the channels with a voice."""
+def ratio(clean, found):
+    """Mean SI-SDR (dB) over the channels with a voice."""
     clean, found = (read_exactly(path, RATE, LENGTH, 2).T for path in (clean, found))
-    return np.mean([ratio(voice, of) for voice, of in zip(clean, found) if voice.any()])
+    return np.mean([si_sdr(voice, of) for voice, of in zip(clean, found) if voice.any()])
 
 
 def main():
-    make_and_score(__doc__, KINDS, make, mean_ratio)
+    make_and_score(__doc__, KINDS, make, ratio)
 
 
 if __name__ == "__main__":

@@ -109,6 +109,21 @@ def test_detectors_need_their_program_and_files_with_pauses(tmp_path, ended):
     assert ended(main, high) == f"{high}/clean/wind__00.wav: expected 1 channel at 16000 Hz"
 
 
+def test_worst_files_need_results_of_all_mixtures(tmp_path, ended, monkeypatch):
+    for package in ("matplotlib", "matplotlib.pyplot", "PIL"):
+        monkeypatch.setitem(sys.modules, package, MagicMock())
+    main, made, result = importlib.import_module("worst_files").main, mixtures(tmp_path / "mixtures", 2), tmp_path / "result"
+    refused = lambda *words: ended(main, tmp_path / "picture.png", *words)
+    assert refused(made, result).endswith("result: no such folder")
+    result.mkdir()
+    assert refused(result, result) == f"{result}/noisy: no WAV files"
+    assert refused(made) == "a RESULT is missing: give FOLDER and RESULT in turn"
+    assert refused(made, result).startswith(f"{result}/wind__00.wav: ")
+    soundfile.write(result / "wind__00.wav", np.zeros(9), RATE)
+    assert refused(made, result).startswith(f"{result}/wind__00.wav: channels, rates ")
+    assert refused(made, result, "--count", 0).endswith("0: expected 1 or more")
+
+
 # Packages of scripts about rooms, which no refusal needs.
 ROOM_PACKAGES = ("pesq", "pystoi", "pyroomacoustics", "torch", "nara_wpe", "nara_wpe.utils", "nara_wpe.wpe")
 ROOM_PACKAGES += ("torchmetrics", "torchmetrics.functional", "torchmetrics.functional.audio", "torchmetrics.functional.audio.srmr")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The files that denoising improves least: a table of SI-SDR, and a picture of their spectrograms.
 
-    pip install numpy scipy soundfile matplotlib pillow bindings/python
+    pip install numpy scipy soundfile soxr matplotlib pillow
     python eval/worst_files.py PICTURE.png FOLDER RESULT [FOLDER RESULT ...] [--count 10]
 
 FOLDER holds `noisy/NAME.wav` and `clean/NAME.wav`, as made by training/make_expressive.py; RESULT the denoised `NAME.wav`. SI-SDR is that
@@ -10,14 +10,14 @@ above 75 Hz, dB. The picture has a row for each file: noisy, denoised and clean,
 
 import argparse
 import io
-from pathlib import Path
 
 import matplotlib
 import numpy as np
-import soundfile
-from alphamf import si_sdr
 from PIL import Image
 from scipy.signal import butter, sosfiltfilt, stft
+
+from score import read
+from signals import existing_folder, run, si_sdr, whole
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -29,30 +29,24 @@ def above_rumble(x, rate):
     return sosfiltfilt(butter(4, 75, "high", fs=rate, output="sos"), x)
 
 
-def read(*paths):
-    """Signals of the same rate, cut to the shortest, and the rate in Hz."""
-    signals, rates = zip(*(soundfile.read(path) for path in paths))
-    if len(set(rates)) > 1:
-        raise SystemExit(f"{paths[0]}: rates of the recording, the result and the clean file differ: {rates}")
-    length = min(map(len, signals))
-    return [x[:length] for x in signals], rates[0]
-
-
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("picture")
-    a.add_argument("folders", nargs="+", metavar="FOLDER RESULT", type=Path)
-    a.add_argument("--count", type=int, default=10)
+    a.add_argument("folders", nargs="+", metavar="FOLDER RESULT", type=existing_folder)
+    a.add_argument("--count", type=whole, default=10)
     a = a.parse_args()
     if len(a.folders) % 2:
         raise SystemExit("a RESULT is missing: give FOLDER and RESULT in turn")
     files = []
     for folder, result in zip(a.folders[::2], a.folders[1::2]):
         for noisy in sorted((folder / "noisy").glob("*.wav")):
-            signals, rate = read(noisy, result / noisy.name, folder / "clean" / noisy.name)
-            *estimates, truth = (above_rumble(x, rate) for x in signals)
+            try:
+                signals, rate = read([folder / "clean" / noisy.name, noisy, result / noisy.name])
+            except ValueError as error:
+                raise SystemExit(error)
+            truth, *estimates = (above_rumble(x, rate) for x in signals)
             before, after = (si_sdr(truth, estimate) for estimate in estimates)
-            files.append((after - before, before, after, noisy.stem, signals, rate))
+            files.append((after - before, before, after, noisy.stem, [*signals[1:], signals[0]], rate))
     if not files:
         raise SystemExit(f"{a.folders[0]}/noisy: no WAV files")
     worst = sorted(files, key=lambda file: file[0])[: a.count]
@@ -81,4 +75,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)
