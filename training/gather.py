@@ -32,6 +32,8 @@ import numpy as np
 import soundfile as sf
 import soxr
 
+from options import run
+
 RATE = 16000
 MAX_RATE = 48000  # of noise, Hz
 COLUMNS = "file label seconds rate source path sha256 licence".split()
@@ -308,4 +310,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

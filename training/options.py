@@ -11,8 +11,9 @@ def run(main):
     try:
         main()
     except subprocess.CalledProcessError as error:
-        said = (error.stderr or "").strip().splitlines()
-        raise SystemExit(said[-1] if said else error)
+        said = error.stderr or ""
+        lines = (said.decode(errors="replace") if isinstance(said, bytes) else said).strip().splitlines()
+        raise SystemExit(lines[-1] if lines else error)
     except OSError as error:
         raise SystemExit(error)
 

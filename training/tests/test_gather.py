@@ -100,6 +100,12 @@ def test_settings_whose_clips_were_replaced_are_gathered_again(clones, tmp_path,
     assert run(three, other) == first
 
 
+def test_a_clone_without_the_commit_ends_it_with_the_line_of_git(clones, tmp_path, monkeypatch, ended):
+    source = dict(name="sounds", kind="noise", repository="someone/sounds", commit=40 * "0", files="wav$", licence="CC0", kinds=KINDS)
+    monkeypatch.setattr(gather, "resolved", lambda _: [source])
+    assert ended(gather.main, tmp_path, "--clones", clones[0]).startswith("fatal: ")
+
+
 def test_names_of_sources_that_there_are_not_are_refused(tmp_path, ended):
     out = tmp_path / "out"
     line = ended(gather.main, out, "--clones", tmp_path, "--only", "so762", "so763", "0")
