@@ -25,6 +25,7 @@ import tempfile
 
 import numpy as np
 import soundfile
+from scipy.stats import rankdata
 
 from signals import SPEECH_DB, existing_folder, finite, is_speech, read_exactly, run
 
@@ -127,11 +128,9 @@ def f1(scores, is_speech, threshold):
 
 def area(scores, is_speech):
     """Area under the ROC curve; ties count half."""
-    values, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
     positive = is_speech.sum()
     negative = len(is_speech) - positive
-    return (ranks[is_speech].sum() - positive * (positive + 1) / 2) / (positive * negative)
+    return (rankdata(scores)[is_speech].sum() - positive * (positive + 1) / 2) / (positive * negative)
 
 
 def delayed(scores, is_speech, frames):

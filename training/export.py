@@ -29,7 +29,6 @@ from network import (
 from options import run
 from train import checkpoint_of, fill, weights_of
 
-
 # Names and versions of the files of networks, causal and not.
 FORMATS = {True: ("alphamf-presence-causal", "2"), False: ("alphamf-presence", "3")}
 
@@ -97,7 +96,7 @@ class Writer:
 
 
 def write(path, name, header, tensors, version="2"):
-    """A safetensors file with the header as metadata."""
+    """A safetensors file with the header as metadata. By hand, as the package writes metadata in another order each time."""
     meta = {"__metadata__": dict(format=name, header=json.dumps(header), version=version)}
     at = 0
     for tensor, dtype, values in tensors:

@@ -49,7 +49,7 @@ def cells_of(denoise, path):
         command = [denoise, path, f"{folder}/out.wav", "--levels", f"{folder}/levels.csv", "--log", "trace", "--threads", "1"]
         run = subprocess.run(command, capture_output=True, text=True, check=True)
     found = {}
-    for slot, band, recorded, expected, inputs in CELL.findall(re.sub(r"\x1b\[[0-9;]*m", "", run.stderr)):
+    for slot, band, recorded, expected, inputs in CELL.findall(run.stderr):
         values = float(recorded), float(expected), [float(x) for x in inputs.split(", ")]
         # Where no voice is expected, there are no numbers.
         if np.isfinite([values[1], *values[2]]).all():

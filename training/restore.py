@@ -16,7 +16,6 @@ from network import PLACES, CausalPresenceNet, PresenceNet, ends_of
 from options import run
 from train import Run
 
-
 # Sizes that may become larger.
 GROWING = ("over_places", "over_frames", "turns")
 

@@ -74,8 +74,7 @@ def logged(program, samples):
         soundfile.write(path, samples, RATE, "FLOAT")
         command = [program, path, os.path.join(folder, "out.wav"), "--speech", os.path.join(folder, "track.json")]
         found = subprocess.run([*command, "--threads", "1", "--log", "trace"], stderr=subprocess.PIPE, text=True, check=True).stderr
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", found)
-    rows = re.findall(r"speech_track: frame fraction=(\S+) speech=(\S+)", plain)
+    rows = re.findall(r"speech_track: frame fraction=(\S+) speech=(\S+)", found)
     return np.array(rows, dtype=float).T
 
 
