@@ -9,10 +9,10 @@ import numpy as np
 # Last, so that no package is hidden by a script there.
 sys.path.append(str(Path(__file__).resolve().parent.parent / "training"))
 
-from common import SILENCE, SPEECH_DB, active_power, band, decibels, is_speech, new_folders, read_channels, read_exactly, read_mono, si_sdr, spoken_power
+from common import SILENCE, SPEECH_DB, active_power, band, cut, decibels, is_speech, new_folders, read_channels, read_exactly, read_mono, si_sdr, spoken_power
 from options import existing_folder, finite, positive, run, several, whole
 
-__all__ = ["SILENCE", "SPEECH_DB", "active_power", "band", "decibels", "is_speech", "new_folders", "read_channels", "read_exactly"]
+__all__ = ["SILENCE", "SPEECH_DB", "active_power", "band", "cut", "decibels", "is_speech", "new_folders", "read_channels", "read_exactly"]
 __all__ += ["make_and_score", "mixtures", "recordings", "read_mono", "root_mean_square", "si_sdr", "spoken_power", "existing_folder", "files_of", "finite", "positive", "run", "several", "whole"]
 
 

@@ -26,7 +26,7 @@ import numpy as np
 import soundfile
 
 import signals
-from signals import band, existing_folder, read_mono, spoken_power, whole
+from signals import band, cut, existing_folder, read_mono, spoken_power, whole
 
 RATE = 16_000
 WINDOW, HOP = 1024, 256
@@ -60,10 +60,7 @@ def mix(arguments, protocol):
             kind, noisy = "clean", voice
             if snr_db != "clean":
                 kind = names[(number + place) % len(names)]
-                noise = read(kinds[kind][rng.integers(len(kinds[kind]))])
-                noise = np.tile(noise, -(-len(voice) // len(noise)))
-                start = rng.integers(0, len(noise) - len(voice) + 1)
-                noise = noise[start : start + len(voice)]
+                noise = cut(read(kinds[kind][rng.integers(len(kinds[kind]))]), len(voice), rng)
                 ratio = spoken_power(voice, RATE, path) / max((band(noise, RATE, 75) ** 2).mean(), 1e-20)
                 noisy = voice + noise * np.sqrt(ratio / 10 ** (snr_db / 10))
             name = f"{number:02d}-{snr_db}.wav"

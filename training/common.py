@@ -85,6 +85,13 @@ def part(x, samples, rng):
     return x[at : at + samples].copy()
 
 
+def cut(x, samples, rng):
+    """A part of a noise, which is repeated as it is. Not `part`, which fades its ends: it would make other mixtures."""
+    x = np.tile(x, -(-samples // len(x)))
+    at = rng.integers(len(x) - samples + 1)
+    return x[at : at + samples]
+
+
 def is_speech(voice, at, speech_db=SPEECH_DB):
     """Whether the level of a voice at 16 kHz, smoothed over 50 ms around each of these samples, is above `speech_db` of its maximum."""
     reach = int(SMOOTHED_SECONDS * RATE) // 2

@@ -20,7 +20,7 @@ import tempfile
 import numpy as np
 import soundfile
 
-from common import RATE, is_speech, kept_clips, logistic_regression, read_mono
+from common import RATE, cut, is_speech, kept_clips, logistic_regression, read_mono
 from options import run, whole
 
 SECONDS = 10.0
@@ -36,13 +36,6 @@ LOUDEST_SECONDS, MIN_LEVEL, MIN_LOUDEST = 5.0, -9.0, 1e-7
 
 def read(path):
     return read_mono(path, RATE, "HQ")
-
-
-def cut(samples, length, rng):
-    if len(samples) < length:
-        samples = np.tile(samples, -(-length // len(samples)))
-    start = rng.integers(0, len(samples) - length + 1)
-    return samples[start : start + length].copy()
 
 
 def voices(data):
