@@ -40,7 +40,7 @@ export function initialize(source) {
 /** Creates a causal denoiser as a Web Audio node. */
 export async function createLiveNode(context, options) {
   const { source, worklet, model, channels = 1, latency, ...given } = options ?? {};
-  within(`${channels} channels`, channels, 1, 256);
+  countOf(channels);
   // Imported on demand: workers have no AudioWorkletNode.
   const { createLive } = await import("./live.js");
   const { purpose, strength, no_neural, alpha_speech, alpha_noise, ...controls } = given;
@@ -80,6 +80,7 @@ function noneOf(unknown) {
   if (name !== undefined) throw failure("setting", new TypeError(`unknown option ${name}: those of the denoiser belong to Denoiser.create`));
 }
 
+const countOf = (channels) => within(`${channels} channels`, channels, 1, 256);
 const rateOf = (sampleRate) => within(`sample rate of ${sampleRate} Hz`, sampleRate, 8000, 192000);
 
 /** Options, null for none, as JSON, which has no NaN and no Infinity, and a BigInt as a number. */
@@ -170,7 +171,7 @@ export class Denoiser {
   stream(sampleRate, channels = 1, options) {
     const { gainStd = false, speechTrack = false, noise, ...unknown } = options ?? {};
     noneOf(unknown);
-    const session = this.#handle.native.session(rateOf(sampleRate), within(`${channels} channels`, channels, 1, 256), gainStd, speechTrack);
+    const session = this.#handle.native.session(rateOf(sampleRate), countOf(channels), gainStd, speechTrack);
     if (noise) session.setNoiseProfile(this.#handle.native, channelsOf(noise), sampleRate);
     return new Stream(session, channels);
   }
@@ -199,7 +200,7 @@ export class Denoiser {
 
   live(sampleRate, channels = 1, options) {
     const { latency, ...controls } = options ?? {};
-    return new Live(this.#handle.native.live(rateOf(sampleRate), within(`${channels} channels`, channels, 1, 256), latency, jsonOf(controls)));
+    return new Live(this.#handle.native.live(rateOf(sampleRate), countOf(channels), latency, jsonOf(controls)));
   }
 
   free() {

@@ -45,10 +45,6 @@ export class Queue extends EventTarget {
     this.#changed();
   }
 
-  get waiting() {
-    return this.entries.find(({ state }) => state === "waiting");
-  }
-
   get done() {
     return this.entries.filter(({ state }) => state === "done");
   }

@@ -25,7 +25,7 @@ export function frequencyTicks(sampleRate, height) {
 }
 
 /** Range of the colours, dBFS. */
-export const LEVELS = [-100, -20];
+const LEVELS = [-100, -20];
 
 // From black by violet and orange to pale yellow.
 const STOPS = [[0, 0, 4], [40, 11, 84], [101, 21, 110], [159, 42, 99], [212, 72, 66], [245, 125, 21], [250, 193, 39], [252, 255, 164]];
