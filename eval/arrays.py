@@ -27,7 +27,7 @@ from pesq import pesq
 from pystoi import stoi
 from scipy.signal import fftconvolve, istft, stft
 
-from signals import existing_folder, files_of, run, several, si_sdr, whole
+from signals import existing_folder, files_of, run, several, si_sdr
 
 RATE, SECONDS = 16_000, 8
 LENGTH = RATE * SECONDS

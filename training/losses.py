@@ -7,7 +7,7 @@ import torch
 
 import live
 import loudness
-from network import BANDS, BINS, HALF, HOP, RATE, WINDOW, features, interpolation
+from network import BINS, HALF, HOP, RATE, WINDOW, features, interpolation
 
 SHORT_WINDOW, SHORT_HOP = loudness.WINDOW, loudness.HOP
 ESTOI_SECONDS = 0.384

@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from scipy.fft import next_fast_len
 
-from network import RATE
 from recordings import Recordings, render, Plan, index_of
 
 PIECES = 10  # of a track, at most

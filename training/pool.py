@@ -30,7 +30,7 @@ from common import new_folders, si_sdr
 from export import write
 from losses import compressed_error
 from make_expressive import power_above_75_hz
-from network import AVERAGES, BANDS, BINS, HOP, PAIR, RATE, WINDOW, edges, interpolation
+from network import AVERAGES, BANDS, HOP, PAIR, RATE, WINDOW, edges, interpolation
 from options import existing_folder, run, whole
 from prepare import highpass, read, sound_files, speech_files, trim
 

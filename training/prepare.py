@@ -20,7 +20,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-import soundfile as sf
 import soxr
 
 import same_sound
