@@ -272,7 +272,20 @@ impl<T: Real> Engine<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_runaway;
+    use super::{Subsample, is_runaway};
+    use crate::random::SeedTree;
+
+    #[test]
+    fn subsamples_hold_all_terms_equally_often() {
+        let mut subsample = Subsample { size: Some(100), indices: Vec::new(), stream: SeedTree::new(3).rng(0) };
+        let mut counts = [0; 5];
+        for _ in 0..1_000 {
+            subsample.draw(5);
+            subsample.get(5).iter().for_each(|term| counts[term] += 1);
+        }
+        // Each has the law of 100,000 tries of one in five, of deviation 126.
+        assert!(counts.iter().all(|count| (19_370..20_630).contains(count)), "{counts:?}");
+    }
 
     #[test]
     fn runaways_rise_by_a_thousand_nats_per_unknown_on_their_way_out() {

@@ -1,5 +1,10 @@
 //! Several chains of one posterior, their summary and warnings.
 
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
 use super::diagnostics::{
     Warning, effective_size_bulk, effective_size_tail, energy_fraction, interleaved, mean_and_variance,
     rank_r_hat, standard_error,
@@ -275,6 +280,35 @@ impl<T: Real> SampleResult<T> {
     }
 }
 
+/// The summary as a table, a row for each parameter.
+impl<T: Real> fmt::Display for SampleResult<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:>9} {:>10} {:>10} {:>10} {:>7} {:>9} {:>9}",
+            "parameter", "mean", "deviation", "std. error", "R-hat", "bulk ESS", "tail ESS"
+        )?;
+        for (index, of) in self.parameters.iter().enumerate() {
+            let [mean, deviation, error] = [of.mean, of.deviation, of.standard_error].map(four_digits);
+            let (r_hat, bulk, tail) = (of.r_hat, of.effective_size, of.tail_effective_size);
+            write!(
+                f,
+                "\n{index:>9} {mean:>10} {deviation:>10} {error:>10} {r_hat:>7.3} {bulk:>9.0} {tail:>9.0}"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// A number with four significant digits, by its exponent where it is very small or large.
+fn four_digits(value: f64) -> String {
+    match value.abs() {
+        size @ 1e-3..1e6 => format!("{value:.*}", (3 - size.log10().floor() as i32).max(0) as usize),
+        0.0 => "0".to_owned(),
+        _ => format!("{value:.3e}"),
+    }
+}
+
 /// Runs one chain of `target` from each of the `starts` (`dimension x blocks` each, far apart) and summarises the draws;
 /// see [`SampleResult::warnings`]. `sampler` makes the sampler of each chain from its seeds, children of `streams`. With the
 /// feature `rayon` chains run in parallel; the result is the same without.
@@ -342,156 +376,4 @@ fn largest(least: f64, values: impl Iterator<Item = f64>) -> f64 {
     let larger =
         |largest: f64, value: f64| if largest.is_nan() || value <= largest { largest } else { value };
     values.fold(least, larger)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Each of the interleaved chains has an energy of its own that moves slowly; between them it jumps.
-    #[test]
-    fn slow_energies_of_interleaved_chains_are_warned_of() {
-        let run = |chains: usize, coefficient: f64| {
-            let mut rng = SeedTree::new(5).rng(0);
-            let mut energies = vec![0.0; chains];
-            let mut run = RunRecord::new(1, 5000, chains);
-            for n in 0..5000 {
-                let energy = &mut energies[n % chains];
-                *energy = coefficient * *energy + f64::normal(&mut rng);
-                let step = Step { energy: Some(*energy), tested: true, ..Step::default() };
-                run.add(&[f64::normal(&mut rng)], &step, None);
-            }
-            SampleResult::new(vec![run], 1)
-        };
-        for chains in [1, 5] {
-            let (slow, fast) = (run(chains, 0.95), run(chains, 0.5));
-            let fraction = slow.energy_fractions()[0];
-            assert!(slow.energy_fractions().len() == 1 && (0.03..0.17).contains(&fraction), "{fraction}");
-            let warns = |result: &SampleResult<f64>| {
-                result.warnings().iter().any(|warning| matches!(warning, Warning::Energy { .. }))
-            };
-            assert!(warns(&slow) && !warns(&fast), "{chains}");
-        }
-    }
-
-    /// Draws of `N(0, T)` follow `exp(-U / T)` with `U = x^2 / 2`; a second coordinate may have no gradient.
-    #[test]
-    fn draws_are_judged_at_their_temperature_and_by_coordinates_with_gradients() {
-        let is_biased = |variance: f64, temperature: f64, has_other: bool| {
-            let mut rng = SeedTree::new(8).rng(0);
-            let mut run = RunRecord::new(2, 20_000, 1);
-            for _ in 0..20_000 {
-                let x = variance.sqrt() * f64::normal(&mut rng);
-                let y = temperature.sqrt() * f64::normal(&mut rng);
-                let step = Step { temperature, ..Step::default() };
-                run.add(&[x, y], &step, Some((&[x, y], &[x, if has_other { y } else { f64::NAN }])));
-            }
-            let warnings = SampleResult::new(vec![run], 1).warnings();
-            warnings.iter().any(|warning| matches!(warning, Warning::Bias { parameter: 0, .. }))
-        };
-        for temperature in [0.25, 1.0, 4.0] {
-            assert!(!is_biased(temperature, temperature, true), "{temperature}");
-            assert!(is_biased(1.2 * temperature, temperature, true), "{temperature}");
-            assert!(is_biased(1.2 * temperature, temperature, false), "{temperature}");
-        }
-        assert!(!is_biased(1.0, 0.0, true));
-    }
-
-    /// Steps and divergences are both those of every block.
-    #[test]
-    fn divergences_are_counted_among_the_steps_of_all_blocks() {
-        let mut run = RunRecord::new(6, 10, 1);
-        for n in 0..10 {
-            let step = Step { divergences: 3, tested: true, step_size: 0.1, ..Step::default() };
-            run.add(&[f64::from(n); 6], &step, None);
-        }
-        let expected = Warning::Divergences { count: 30, steps: 30, tested: true, has_step: true };
-        assert_eq!(SampleResult::new(vec![run], 3).warnings().first(), Some(&expected));
-    }
-
-    /// A gradient that is never a number is no matter of the step.
-    #[test]
-    fn divergences_of_all_steps_point_to_the_gradient() {
-        let target = crate::from_fn(1, |theta: &[f64], gradient: &mut [f64]| {
-            gradient[0] = f64::NAN;
-            0.5 * theta[0] * theta[0]
-        });
-        for kind in [crate::SamplerKind::Nuts, crate::SamplerKind::Sgld] {
-            let schedule = Schedule { burn_in: 100, draws: 100 };
-            let sampled = sample(&target, &[vec![1.0]], schedule, SeedTree::new(1), |streams| {
-                kind.build::<f64>(1, 1, &crate::SamplerOptions::default(), streams)
-            });
-            let first = sampled.unwrap().warnings()[0].to_string();
-            assert!(first.starts_with("all 100 steps diverged: the potential, its gradient"), "{first}");
-        }
-    }
-
-    /// Two blocks that every move takes further out.
-    #[derive(Clone)]
-    struct Steep;
-
-    impl Target<f64> for Steep {
-        fn dimension(&self) -> usize {
-            1
-        }
-
-        fn blocks(&self) -> usize {
-            2
-        }
-
-        fn gradient(&mut self, theta: &[f64], _: crate::Minibatch<'_>, gradient: &mut [f64]) {
-            gradient.iter_mut().zip(theta).for_each(|(gradient, theta)| *gradient = 1e4 * theta);
-        }
-
-        fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
-            potential.iter_mut().zip(theta).for_each(|(potential, theta)| *potential = 5e3 * theta * theta);
-        }
-    }
-
-    /// No more steps diverge than are made by both blocks, and longer chains are no remedy.
-    #[test]
-    fn steps_of_sampled_blocks_are_counted_and_longer_chains_not_advised_beside_divergences() {
-        let schedule = Schedule { burn_in: 0, draws: 100 };
-        let gradient = crate::GradientSettings::default();
-        let sampled = sample(&Steep, &[vec![1.0; 2]], schedule, SeedTree::new(1), |streams| {
-            crate::Sgld::new(1, 2, gradient, streams)
-        });
-        let warnings = sampled.unwrap().warnings();
-        let counted = matches!(warnings[0], Warning::Divergences { count: 101..=200, steps: 200, .. });
-        assert!(counted && warnings.len() > 1, "{warnings:?}");
-        assert!(
-            !warnings.iter().any(|warning| warning.to_string().contains("longer chains")),
-            "{warnings:?}"
-        );
-    }
-
-    #[test]
-    #[should_panic(expected = "0 blocks of a state of 2 numbers")]
-    fn a_state_has_blocks() {
-        let _ = SampleResult::new(vec![RunRecord::<f64>::new(2, 10, 1)], 0);
-    }
-
-    #[test]
-    fn a_parameter_that_never_moves_is_told() {
-        let run = |shift: f64| {
-            let mut run = RunRecord::new(2, 1000, 1);
-            for n in 0..1000 {
-                let step = Step { acceptance: 1.0, potential: Some(0.0), ..Step::default() };
-                run.add(&[f64::from(n * 7919 % 1000) + shift, 3.0], &step, None);
-            }
-            run
-        };
-        let result = SampleResult::new(vec![run(0.0), run(0.25)], 1);
-        assert!(result.parameters[1].r_hat.is_nan() && result.parameters[0].r_hat < 1.01);
-        let warnings = result.warnings();
-        let of_second = |warning: &Warning| {
-            matches!(
-                warning,
-                Warning::RHat { parameter: 1, .. } | Warning::EffectiveSize { parameter: 1, .. }
-            )
-        };
-        assert_eq!(warnings.iter().filter(|warning| of_second(warning)).count(), 2, "{warnings:?}");
-        assert!(warnings.iter().all(|warning| warning.to_string().ends_with("run longer chains")));
-        assert!(result.min_effective_size().is_nan() && result.max_r_hat().is_nan());
-    }
 }

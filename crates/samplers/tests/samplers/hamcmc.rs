@@ -258,11 +258,17 @@ fn mirrored_target_is_exact_where_folding_is_not() {
         };
         move |streams| -> Box<dyn Sampler<f64>> { Box::new(Hamcmc::new(2, 1, settings, streams).unwrap()) }
     };
+    let folding = |step| GradientSettings { mirror: true, ..constant(step) };
     let sgld = |streams| -> Box<dyn Sampler<f64>> {
-        let gradient = GradientSettings { mirror: true, ..constant(0.01) };
-        Box::new(Sgld::new(2, 1, gradient, streams).unwrap())
+        Box::new(Sgld::new(2, 1, folding(0.01), streams).unwrap())
     };
-    let run = |problem, sampler: &(dyn Fn(SeedTree) -> Box<dyn Sampler<f64>> + Sync)| {
+    // A fold turns the momentum round.
+    let sghmc = |streams| -> Box<dyn Sampler<f64>> {
+        let settings = SghmcSettings { gradient: folding(0.1), ..SghmcSettings::default() };
+        Box::new(Sghmc::new(2, 1, settings, streams).unwrap())
+    };
+    type Factory<'a> = &'a (dyn Fn(SeedTree) -> Box<dyn Sampler<f64>> + Sync);
+    let run = |problem, sampler: Factory<'_>| {
         worst(problem, &proof::estimate(problem, sampler, false, (2000, 150_000)), 0.03)
     };
     for step in [0.1, 0.03] {
@@ -271,8 +277,10 @@ fn mirrored_target_is_exact_where_folding_is_not() {
     }
     let (errors, precision) = run(&mirrored, &hamcmc(false, 0.1, InitialScale::Fixed(0.1)));
     assert!(errors < 5.0 && precision < 0.05, "{errors} {precision}");
-    let (errors, precision) = run(&folded, &sgld);
-    assert!(errors < 5.0 && precision < 0.05, "{errors} {precision}");
+    for (name, sampler) in [("SGLD", &sgld as Factory<'_>), ("SGHMC", &sghmc)] {
+        let (errors, precision) = run(&folded, sampler);
+        assert!(errors < 5.0 && precision < 0.05, "{name}: {errors} {precision}");
+    }
 }
 
 /// `-x'x / 4`: curvature of -1/2 everywhere, and a slope that grows with the distance.
