@@ -108,8 +108,8 @@ mod tests {
         let bins = 257;
         let mut channel = ChannelResponse::new(bins);
         // Speech is a thousand times weaker than expected above bin 200, and absent in bins 100 to 120.
+        let count = |bin: usize| if (100..=120).contains(&bin) { 0.0 } else { 300.0_f32 };
         for _ in 0..20 {
-            let count = |bin: usize| if (100..=120).contains(&bin) { 0.0 } else { 300.0_f32 };
             let denominator: Vec<f32> = (0..bins).map(count).collect();
             let excess =
                 |bin: usize| (if bin > 200 { -6.9 } else { 0.0 } - channel.log_gain[bin]).exp() as f32;
@@ -119,5 +119,8 @@ mod tests {
         let level = |bin: usize| channel.log_gain[bin] - channel.log_gain[50];
         assert!((level(250) + 6.9).abs() < 0.2, "{}", level(250));
         assert!(level(195).abs() < 0.2 && level(110).abs() < 0.2, "{} {}", level(195), level(110));
+        // The level of speech is that of the activations.
+        let sum: f64 = (0..bins).map(|bin| channel.log_gain[bin] * f64::from(count(bin))).sum();
+        assert!(sum.abs() < 1e-6, "{sum}");
     }
 }

@@ -12,7 +12,8 @@ pub(super) const MIN_TERM: f32 = 1e-20;
 impl Separation {
     /// One sweep of expectation maximisation on the posterior with the impulse variables integrated out: every free factor
     /// is multiplied by `(numerator / denominator)^update_exponent`, all from the same expectations. Activations of speech
-    /// are free unless fixed.
+    /// are free unless fixed. The terms lack the factor `2 / alpha` of the potential's slopes, so that priors count that many
+    /// times as much as in Gibbs sweeps.
     pub(crate) fn em_step(&mut self, update_exponent: f32, free: UpdateMask) {
         self.update_tiles(update_exponent, free);
         if free.noise {

@@ -81,6 +81,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn frames_of_all_tiles_are_summed_twice() {
+        let smoothing = Smoothing { bins: 2, half_frames: 1, half_bins: 0 };
+        let tiles = [vec![0.0, 1.0, 1.0, 0.0], vec![0.0, 0.0, 0.0, 0.0, 0.0, 2.0_f32]];
+        let (first, second) = smoothing.over_frames(tiles.iter().map(|tile| (tile, tile)));
+        // Weights 1, 2, 3, 2, 1 around the second frame, and around the first and the last, whose neighbours end.
+        let expected = [[2.0, 2.0], [3.0, 2.0], [2.0, 3.0], [1.0, 4.0], [0.0, 4.0]].concat();
+        assert_eq!((first, second), (expected.clone(), expected));
+    }
+
+    #[test]
     fn neighbourhoods_are_summed_up_to_the_edges() {
         let values: Vec<f32> = (0..3 * 7).map(|i| (i * i % 11) as f32).collect();
         let (mut over_frames, mut over_bins) = (values.clone(), values.clone());

@@ -274,3 +274,25 @@ impl OnlineSeparation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By the log odds, and without them by the power.
+    #[test]
+    fn noise_is_that_of_frames_without_speech() {
+        let dictionary = Dictionary::built_in().unwrap();
+        let alpha = (dictionary.header().alpha, 1.9);
+        let table = Arc::new(MarginalTable::new(alpha.0, alpha.1));
+        for has_odds in [true, false] {
+            let mut online = OnlineSeparation::new(&dictionary, &table, alpha, 257, 0.008);
+            online.set_noise(&[1.0; 257]);
+            for frame in 0..200 {
+                let (power, odds) = if frame % 4 == 0 { (1.0, -20.0) } else { (1000.0, 20.0) };
+                online.separate(&[power; 257], has_odds.then_some(&[odds; 257]));
+            }
+            assert!(online.noise().iter().all(|noise| (0.9..1.1).contains(noise)), "{}", online.noise()[0]);
+        }
+    }
+}

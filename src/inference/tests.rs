@@ -3,7 +3,7 @@
 
 use super::factor_target::{ActivationTarget, NoiseTarget};
 use super::published::Redraw;
-use super::state::{Separation, Start, TILE_FRAMES, Tile};
+use super::state::{Separation, Start, TILE_FRAMES, Tile, UpdateMask};
 use crate::model::{
     Factor, ImpulseStep, ImpulseVariables, MarginalTable, Mixture, NoiseModel, Prior, SampledVariables,
     Workspace,
@@ -46,7 +46,8 @@ struct Problem {
     sampled: Option<SampledVariables<f32>>,
     power: Vec<f32>,
     field: Vec<f32>,
-    prior: Prior,
+    /// Priors of speech and of noise.
+    priors: [Prior; 2],
     workspace: Workspace<f32>,
     /// rank x frames.
     activations: Vec<f32>,
@@ -67,21 +68,23 @@ impl Problem {
         let table = Arc::new(MarginalTable::new(ALPHA.0, ALPHA.1));
         let sampled =
             sampled.then(|| ImpulseStep::new(ALPHA.0, ALPHA.1).unwrap().draw(bins * frames, &mut stream));
-        let prior = Prior::Gamma { shape: 0.9, rate: 0.5 };
+        let priors = [Prior::Gamma { shape: 0.9, rate: 0.5 }, Prior::Gamma { shape: 1.2, rate: 1.5 }];
         let workspace = Workspace::default();
-        Self { mixture, table, sampled, power, field, prior, workspace, activations }
+        Self { mixture, table, sampled, power, field, priors, workspace, activations }
     }
 
     fn target(&mut self) -> ActivationTarget<'_> {
-        let Self { mixture, table, sampled, power, field, prior, workspace, .. } = self;
+        let Self { mixture, table, sampled, power, field, priors, workspace, .. } = self;
         let sampled = sampled.as_mut().map(|values| Redraw { values, due: None });
-        ActivationTarget { mixture, table, sampled, power, field, priors: [*prior; 2], workspace }
+        ActivationTarget { mixture, table, sampled, power, field, priors: *priors, workspace }
     }
 
     /// A separation of the same frames, for the noise.
     fn separation(&self) -> Separation {
         let noise = NoiseModel::FixedSpectra { rank: self.mixture.noise_rank() };
-        let start = start(self.mixture.bins, &self.mixture.speech.spectra, noise, self.prior);
+        let [speech_prior, noise_prior] = self.priors;
+        let start = start(self.mixture.bins, &self.mixture.speech.spectra, noise, noise_prior);
+        let start = Start { speech_prior, ..start };
         let mut separation = Separation::new(&start, &self.power, &self.table, SeedTree::new(5));
         let (mut first, rank) = (0, self.mixture.rank());
         for Tile { power, field, activations, .. } in &mut separation.tiles {
@@ -221,11 +224,37 @@ fn the_targets_derivatives_are_differences() {
     }
 }
 
+/// Multiplicative updates end where the gradient is zero. Their terms are those of the potential without its factor `2 / alpha`, so
+/// that a prior counts that many times.
+#[test]
+fn expectation_maximisation_ends_where_the_gradient_is_zero() {
+    let mut problem = Problem::new(12, 20, (3, 2), false, 7);
+    let rates = [0.2, 0.5];
+    problem.priors = rates.map(|rate| Prior::Gamma { shape: 1.0, rate });
+    let mut separation = problem.separation();
+    for _ in 0..3_000 {
+        separation.em_step(1.0, UpdateMask { noise: true, response: false });
+    }
+    let counted = [2.0 / ALPHA.0 * rates[0], 2.0 / ALPHA.1 * rates[1]];
+    let Separation { mixture, tiles, table, .. } = &separation;
+    let tile = &tiles[0];
+    let slopes = |rates: [f64; 2]| {
+        let priors = rates.map(|rate| Prior::Gamma { shape: 1.0, rate });
+        let (power, field, workspace) = (&tile.power, &tile.field, &mut Workspace::default());
+        let mut target = ActivationTarget { mixture, table, sampled: None, power, field, priors, workspace };
+        let slopes = gradient(&mut target, &tile.activations, Minibatch::full(12));
+        slopes.iter().zip(&tile.activations).map(|(slope, x)| f64::from(slope * x)).collect::<Vec<_>>()
+    };
+    let (found, likelihood) = (slopes(counted), slopes([0.0; 2]));
+    let largest = likelihood.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+    assert!(largest > 0.3 && found.iter().all(|slope| slope.abs() < 0.02 * largest), "{largest}: {found:?}");
+}
+
 /// The mean square of the gradient over data drawn given the impulse variables.
 #[test]
 fn the_metric_is_the_expected_fisher_information() {
     let mut problem = Problem::new(5, 4, (3, 2), true, 2);
-    problem.prior = Prior::Flat;
+    problem.priors = [Prior::Flat; 2];
     let theta = problem.activations.clone();
     let mut spectra = vec![0.0; 5 * 2];
     let (mixture, field) = (problem.mixture.clone(), problem.field.clone());
@@ -274,7 +303,7 @@ fn two_unknowns(blocks: usize, sampled: bool) -> Problem {
     let mut problem = Problem::new(24, 1, (1, 1), sampled, 4);
     problem.power = [0.9, 0.1, 2.0, 0.3, 0.05, 0.7, 4.0, 0.4].repeat(3 * blocks);
     problem.field = Vec::new();
-    problem.prior = Prior::Gamma { shape: 1.5, rate: 0.5 };
+    problem.priors = [Prior::Gamma { shape: 1.5, rate: 0.5 }; 2];
     problem.activations = [1.0, 0.5].repeat(blocks);
     if sampled {
         let mut stream = SeedTree::new(6).rng(0);

@@ -182,6 +182,15 @@ mod tests {
     }
 
     #[test]
+    fn earlier_blocks_count_by_their_age() {
+        let first = BinLevels::new(&[0.5], &[2.0], 1, None);
+        let second = BinLevels::new(&[0.8], &[10.0], 1, Some(&first));
+        let ratio = (8.0 + MEMORY) / (2.0 + MEMORY);
+        assert!((second.snr_db(15.625)[0] - decibels(ratio)).abs() < 1e-5);
+        assert!((second.block_noise[0] - 2.0).abs() < 1e-6);
+    }
+
+    #[test]
     fn floors_go_on_over_the_seams_of_blocks() {
         // The little speech estimated in a block changes by 10 dB from block to block.
         let (bins, frames) = (40, 30);
@@ -208,8 +217,10 @@ mod tests {
             assert!(step > 0.1 && step < STEP_DB + 1e-3, "{step} dB from one block to the next");
             before = next;
         }
-        // Noise that has changed, as opposed to another unit of power.
+        // Noise that has changed, as opposed to another unit of power or to a random change.
         let fresh = block(-1.0, 1.0, None);
+        let random = block(-25.0, 1.4, Some(&fresh)).1.levels[0];
+        assert!((random - fresh.1.levels[0]).abs() < STEP_DB + 1e-3, "{random} dB");
         let louder = block(-25.0, 100.0, Some(&fresh)).1.levels[0];
         assert!(louder < fresh.1.levels[0] - 3.0, "{louder} dB, before {} dB", fresh.1.levels[0]);
         let mut scaled = fresh.clone();

@@ -107,8 +107,8 @@ mod tests {
         assert!((frame[0] - 0.5).abs() < 1e-5 && (odds(frame[1]) - 1.8).abs() < 1e-3, "{frame:?}");
         // A change of zero is none; more weight draws towards the network, a shift adds.
         let mut changed = [[0.5, 0.5]; 2];
-        pool_log_odds(&mut changed[0], &[2.0, -2.0], &[1.0], WEIGHT);
-        pool_changed(&mut changed[1], &[2.0, -2.0], &[1.0], WEIGHT, &[0.0; 2], &[0.0; 2]);
+        pool_log_odds(&mut changed[0], &[2.0, -2.0], &[1.0], NONSTATIONARY_WEIGHT);
+        pool_changed(&mut changed[1], &[2.0, -2.0], &[1.0], NONSTATIONARY_WEIGHT, &[0.0; 2], &[0.0; 2]);
         assert!(changed[0].iter().zip(&changed[1]).all(|(a, b)| (a - b).abs() < 1e-5), "{changed:?}");
         let mut changed = [0.5, 0.5];
         pool_changed(&mut changed, &[2.0, 0.0], &[1.0], WEIGHT, &[20.0, 0.0], &[0.0, 1.0]);

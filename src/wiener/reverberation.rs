@@ -253,6 +253,20 @@ mod tests {
         assert_eq!(lowered(0.0), [0.0, 0.0]);
     }
 
+    /// The tail of a steady sound is its power before the early reflections, less their decay.
+    #[test]
+    fn early_sound_has_no_tail() {
+        let mut decays = Decays::default();
+        decays.0.iter_mut().for_each(|counts| counts[class_of(0.6)] = ENOUGH);
+        let mut gain = vec![1.0_f32; BINS * 6];
+        suppress(&mut gain, &vec![2.0; BINS * 6], GRID, &decays, 0.5);
+        let tail = libm::exp(-SIXTY_DB * 3.0 * FRAME_SECONDS / seconds_of(class_of(0.6))) as f32;
+        for (frame, gain) in gain.chunks_exact(BINS).enumerate() {
+            let expected = if frame < 3 { 1.0 } else { 1.0 - 0.5 * tail };
+            assert!(gain.iter().all(|gain| (gain - expected).abs() < 1e-4), "frame {frame}: {}", gain[0]);
+        }
+    }
+
     #[test]
     fn in_a_dry_room_nothing_changes() {
         let of = |seconds: [f64; OCTAVES]| audible(&seconds.map(Some));

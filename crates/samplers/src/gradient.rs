@@ -277,7 +277,8 @@ mod tests {
 
     #[test]
     fn subsamples_hold_all_terms_equally_often() {
-        let mut subsample = Subsample { size: Some(100), indices: Vec::new(), stream: SeedTree::new(3).rng(0) };
+        let mut subsample =
+            Subsample { size: Some(100), indices: Vec::new(), stream: SeedTree::new(3).rng(0) };
         let mut counts = [0; 5];
         for _ in 0..1_000 {
             subsample.draw(5);

@@ -286,3 +286,26 @@ fn many_recordings_by_other_samplers() {
         many_recordings(sampler, run);
     }
 }
+
+/// Each of the interleaved chains is a complete state, its impulse variables included.
+#[test]
+fn a_sweep_moves_the_impulses_of_its_own_chain() {
+    let table = Arc::new(MarginalTable::new(ALPHA.0, ALPHA.1));
+    let prior = Prior::Gamma { shape: SHAPE, rate: RATE };
+    let start = start(BINS, &DICTIONARY, NoiseModel::FixedSpectra { rank: 1 }, prior);
+    let power = vec![1.0; BINS * FRAMES];
+    let mut separation = Separation::new(&start, &power, &table, SeedTree::new(1));
+    let settings = SamplingSettings { impulses: ImpulseMode::Sampled, ..SamplingSettings::default() };
+    let mut gibbs = Gibbs::new(&separation, &settings, SeedTree::new(2)).unwrap();
+    let chains = gibbs.noise.sampler.chains();
+    let values = |gibbs: &Gibbs| -> Vec<Vec<f32>> {
+        let sampled = gibbs.tiles[0].sampled.as_ref().unwrap();
+        (0..chains).map(|chain| sampled.values(chain).speech.clone()).collect()
+    };
+    for sweep in 0..2 * chains {
+        let before = values(&gibbs);
+        gibbs.sweep(&mut separation);
+        let moved: Vec<bool> = before.iter().zip(&values(&gibbs)).map(|(a, b)| a != b).collect();
+        assert!((0..chains).all(|chain| moved[chain] == (chain == sweep % chains)), "{sweep}: {moved:?}");
+    }
+}

@@ -97,6 +97,17 @@ fn the_table_is_the_quadrature() {
     }
 }
 
+/// `E log A` is `gamma (1 / a - 1)`, with Euler's constant.
+#[test]
+fn lattices_keep_the_mean_of_the_logarithm() {
+    for alpha in [0.4, 0.8, 1.2, 1.5, 1.9, 2.0] {
+        let law = LatticeLaw::new(alpha, STEP * stretch(alpha), SPEECH_RANGE.1 * stretch(alpha));
+        let mean: f64 = law.nodes.iter().map(|&(place, p)| f64::from(place) * law.spacing * p).sum();
+        let expected = 0.577_215_664_901_532_9 * (2.0 / alpha - 1.0);
+        assert!((mean - expected).abs() < 0.01, "alpha {alpha}: {mean} in place of {expected}");
+    }
+}
+
 #[test]
 fn gaussian_sources_have_the_wiener_gain() {
     let table = MarginalTable::new(2.0, 2.0);

@@ -259,9 +259,8 @@ fn mirrored_target_is_exact_where_folding_is_not() {
         move |streams| -> Box<dyn Sampler<f64>> { Box::new(Hamcmc::new(2, 1, settings, streams).unwrap()) }
     };
     let folding = |step| GradientSettings { mirror: true, ..constant(step) };
-    let sgld = |streams| -> Box<dyn Sampler<f64>> {
-        Box::new(Sgld::new(2, 1, folding(0.01), streams).unwrap())
-    };
+    let sgld =
+        |streams| -> Box<dyn Sampler<f64>> { Box::new(Sgld::new(2, 1, folding(0.01), streams).unwrap()) };
     // A fold turns the momentum round.
     let sghmc = |streams| -> Box<dyn Sampler<f64>> {
         let settings = SghmcSettings { gradient: folding(0.1), ..SghmcSettings::default() };
