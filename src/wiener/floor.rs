@@ -218,9 +218,10 @@ mod tests {
             before = next;
         }
         // Noise that has changed, as opposed to another unit of power or to a random change.
+        let steady = block(-10.0, 1.0, None);
+        let random = block(-25.0, 1.4, Some(&steady)).1.levels[0];
+        assert!((random - steady.1.levels[0]).abs() < STEP_DB + 1e-3, "{random} dB");
         let fresh = block(-1.0, 1.0, None);
-        let random = block(-25.0, 1.4, Some(&fresh)).1.levels[0];
-        assert!((random - fresh.1.levels[0]).abs() < STEP_DB + 1e-3, "{random} dB");
         let louder = block(-25.0, 100.0, Some(&fresh)).1.levels[0];
         assert!(louder < fresh.1.levels[0] - 3.0, "{louder} dB, before {} dB", fresh.1.levels[0]);
         let mut scaled = fresh.clone();
