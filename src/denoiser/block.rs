@@ -45,7 +45,7 @@ pub(crate) struct Request<'a> {
     pub model_gain: bool,
     /// Whether to leave the speech-presence network out.
     pub model_alone: bool,
-    /// Whether the block is the whole recording.
+    /// Whether the block has all sound of the recording.
     pub is_whole: bool,
     /// Whether the recording is too short for a pause.
     pub is_short: bool,

@@ -446,9 +446,8 @@ impl DenoiseStream {
             (self.front_end.stft().grid(), &self.separator, &self.memories[index]);
         let noise_profile = memory.scaled_noise_profile();
         let noise_profile = noise_profile.as_deref();
-        let is_first = memory.previous.is_none();
-        let is_whole = is_first && last;
-        let is_short = is_first
+        let is_whole = last && memory.is_first();
+        let is_short = memory.previous.is_none()
             && sounding.is_short()
             && matches!(separator.settings.model.noise, NoiseModel::Drifting(_));
         let mut alone = Vec::new();

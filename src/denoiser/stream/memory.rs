@@ -61,7 +61,7 @@ impl Span {
 /// The state of a stream between blocks.
 pub(super) struct BlockMemory {
     seeds: SeedTree,
-    /// Blocks with sound so far.
+    /// Blocks with sound so far, the present one included.
     blocks: u64,
     /// Unit of amplitude in which powers are held.
     unit: f32,
@@ -152,6 +152,11 @@ impl BlockMemory {
     pub(super) fn scaled_noise_profile(&self) -> Option<Vec<f32>> {
         let scaled = |x: &f32| x * self.unit * self.unit * self.scale;
         self.noise_profile.as_ref().map(|power| power.iter().map(scaled).collect())
+    }
+
+    /// Whether the present block is the first one with sound.
+    pub(super) fn is_first(&self) -> bool {
+        self.blocks == 1
     }
 
     /// The seeds of the next block.
