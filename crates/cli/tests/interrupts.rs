@@ -4,9 +4,16 @@
 mod shared;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// Interrupts a run and returns its exit code and what it says.
+fn interrupted(child: Child) -> (Option<i32>, String) {
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
 
 #[test]
 fn learning_is_ended_within_a_second() {
@@ -25,10 +32,8 @@ fn learning_is_ended_within_a_second() {
     shared::wait_for_handlers(&child);
     thread::sleep(Duration::from_secs(2));
     let pressed = Instant::now();
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    let output = child.wait_with_output().unwrap();
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(130), "{message}");
+    let (code, message) = interrupted(child);
+    assert_eq!(code, Some(130), "{message}");
     assert!(message.ends_with("interrupted\n"), "{message}");
     // A second on a machine at rest.
     assert!(pressed.elapsed() < Duration::from_secs(5), "{:?}", pressed.elapsed());
@@ -58,10 +63,7 @@ fn reading_what_a_protocol_trains_on_is_ended() {
         .spawn()
         .unwrap();
     shared::wait_for_handlers(&child);
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    let output = child.wait_with_output().unwrap();
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!((output.status.code(), &*message), (Some(130), "denoise: interrupted\n"));
+    assert_eq!(interrupted(child), (Some(130), "denoise: interrupted\n".to_owned()));
 }
 
 #[test]
@@ -79,10 +81,7 @@ fn waiting_for_a_pipe_is_ended_and_not_blamed_on_it() {
             .spawn()
             .unwrap();
         shared::wait_for_handlers(&child);
-        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-        let output = child.wait_with_output().unwrap();
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!((output.status.code(), &*message), (Some(130), "denoise: interrupted\n"), "{arguments:?}");
+        assert_eq!(interrupted(child), (Some(130), "denoise: interrupted\n".to_owned()), "{arguments:?}");
     }
 }
 
