@@ -153,7 +153,7 @@ def without_copies(kept, files, rate):
             print(f"left out: {f} {same_sound.described(match)}", flush=True)
         else:
             yield label, x
-    print(f"left out: {count} recordings by their sound", flush=True)
+    print(f"recordings left out by their sound: {count}", flush=True)
 
 
 def manifest_of(folder):
@@ -169,7 +169,7 @@ def listed(files, manifest, folder):
     """The files that the manifest of their folder has, or all without one."""
     found = [f for f in files if f.endswith(ENDINGS) and (manifest is None or os.path.basename(f) in manifest)]
     if manifest is not None and len(found) < (count := sum(f.endswith(ENDINGS) for f in files)):
-        print(f"left out: {count - len(found)} recordings in {folder} that its manifest.csv has not", flush=True)
+        print(f"recordings in {folder} left out, as its manifest.csv lacks them: {count - len(found)}", flush=True)
     return found
 
 

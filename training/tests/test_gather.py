@@ -171,7 +171,7 @@ def test_clips_of_earlier_settings_are_not_prepared(clones, tmp_path, capsys):
         (speech / name).touch()
     found = lambda files: sorted(os.path.basename(path) for _, path in files)
     assert found(prepare.noise_files(str(tmp_path), [str(out)], False)) == names
-    assert f"recordings in {out} that its manifest.csv has not" in capsys.readouterr().out
+    assert f"recordings in {out} left out, as its manifest.csv lacks them" in capsys.readouterr().out
     # All of a folder without a manifest.
     assert found(speech_files(tmp_path, speech)) == ["a__1.flac", "a__2.flac"]
     (speech / "manifest.csv").write_text("file,path\na__2.flac,there\n")

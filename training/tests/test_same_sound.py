@@ -121,7 +121,7 @@ def test_copies_under_other_names_are_not_prepared(tmp_path):
     assert "wind-other" in labels and "wind-copy" not in labels
     [line] = [line for line in printed.splitlines() if "wind-copy" in line]
     assert line.startswith("left out: ") and "steady-rain__a__1.flac" in line
-    assert "left out: 1 recordings by their sound" in printed
+    assert "recordings left out by their sound: 1" in printed
 
     command = [sys.executable, os.path.join(TRAINING, "same_sound.py"), "--data", data, noise, out]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
