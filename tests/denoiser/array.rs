@@ -1,22 +1,17 @@
 //! Several microphones in the whole chain: `ChannelMode::Array`.
 
+use super::shared::{demo, denoiser, voice};
 use alphamf::denoiser::{ChannelMode, GainSettings, MicrophoneFault, SessionSettings, Strength};
 use alphamf::random::SeedTree;
-use alphamf::{DenoiseError, Denoiser, Dictionary, Options, Settings};
+use alphamf::{DenoiseError, Denoiser, Options, Settings};
 use alphamf_eval::metrics;
 use rand::RngExt;
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
-static DENOISER: LazyLock<Denoiser> =
-    LazyLock::new(|| Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap());
+static DENOISER: LazyLock<Denoiser> = LazyLock::new(|| denoiser(Settings::fast()));
 
 const RATE: u32 = 16_000;
-
-fn demo(name: &str) -> Vec<f32> {
-    let path = format!("{}/audio/{name}", env!("CARGO_MANIFEST_DIR"));
-    alphamf_files::read(path).unwrap().into_channels().swap_remove(0)
-}
 
 /// The sum of the samples and an echo, each later by some samples.
 fn delayed(samples: &[f32], direct: usize, echo: usize) -> Vec<f32> {
@@ -26,7 +21,7 @@ fn delayed(samples: &[f32], direct: usize, echo: usize) -> Vec<f32> {
 
 /// The demo in a simple room, twice in a row: the voice in four channels, and the recording.
 fn room() -> (Vec<Vec<f32>>, Vec<Vec<f32>>) {
-    let (clean, noisy) = (demo("demo-clean.wav"), demo("demo-noisy.wav"));
+    let (clean, noisy) = (voice(), demo("demo-noisy.wav").into_channels().swap_remove(0));
     let noise: Vec<f32> = noisy.iter().zip(&clean).map(|(noisy, clean)| 2.0 * (noisy - clean)).collect();
     let twice = |samples: Vec<f32>| [&samples[..], &samples].concat();
     let voice: Vec<Vec<f32>> = (0..4).map(|i| twice(delayed(&clean, 2 + i, 90 + 7 * i))).collect();
@@ -116,7 +111,7 @@ fn for_transcription_an_array_is_mixed_and_no_more() {
     let (_, recording) = room();
     let denoise = |options: &str| {
         let options: Options = serde_json::from_str(options).unwrap();
-        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), options.settings().unwrap()).unwrap();
+        let denoiser = denoiser(options.settings().unwrap());
         let settings = SessionSettings { channels: ChannelMode::Array, ..options.session() };
         let mut session = denoiser.session(RATE, 2, settings).unwrap();
         let block: Vec<&[f32]> = recording[..2].iter().map(Vec::as_slice).collect();
@@ -132,7 +127,7 @@ fn for_transcription_an_array_is_mixed_and_no_more() {
 /// Denoises at once, with settings of the gain.
 fn denoise_by(gain: GainSettings, recording: &[Vec<f32>], channels: ChannelMode) -> Vec<Vec<f32>> {
     let settings = Settings { gain, ..Settings::fast() };
-    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
+    let denoiser = denoiser(settings);
     let mut session =
         denoiser.session(RATE, recording.len(), SessionSettings { channels, ..Default::default() }).unwrap();
     let block: Vec<&[f32]> = recording.iter().map(Vec::as_slice).collect();
@@ -173,7 +168,7 @@ fn no_more_noise_is_removed_than_the_strength_allows() {
 /// It is not that of both passes, one after the other.
 #[test]
 fn late_reverberation_is_suppressed_once() {
-    let clean = demo("demo-clean.wav");
+    let clean = voice();
     let recording: Vec<Vec<f32>> = (0..2)
         .map(|channel| {
             // Of 0.6 s.

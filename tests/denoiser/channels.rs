@@ -1,8 +1,9 @@
 //! `ChannelMode::Auto`: channels share one gain until they hold different sounds.
 
 use super::live::noise;
+use super::shared::{denoiser, voice};
+use alphamf::Settings;
 use alphamf::denoiser::{ChannelMode, SessionSettings};
-use alphamf::{Denoiser, Dictionary, Settings};
 
 const RATE: u32 = 16_000;
 /// Crosstalk between the microphones of two speakers: -15 dB.
@@ -10,8 +11,7 @@ const CROSSTALK: f32 = 0.18;
 
 /// The clean demo, and another voice: the demo from its middle on, played faster by a quarter.
 fn voices() -> [Vec<f32>; 2] {
-    let file = format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"));
-    let one = alphamf_files::read(file).unwrap().channels()[0].clone();
+    let one = voice();
     let other = (0..one.len()).map(|n| one[(one.len() / 2 + n * 5 / 4) % one.len()]).collect();
     [one, other]
 }
@@ -22,7 +22,7 @@ fn sum(parts: &[(f32, &[f32])]) -> Vec<f32> {
 
 /// Denoised by fast settings, in pushes of this size.
 fn denoise(recording: &[Vec<f32>], channels: ChannelMode, size: usize) -> Vec<Vec<f32>> {
-    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
+    let denoiser = denoiser(Settings::fast());
     let settings = SessionSettings { channels, ..SessionSettings::default() };
     let mut session = denoiser.session(RATE, recording.len(), settings).unwrap();
     let mut output = vec![Vec::new(); recording.len()];

@@ -1,9 +1,8 @@
 //! A voice that the speech-presence network takes for noise is not removed from a recording that would be silent without it.
 
-use alphamf::denoiser::{Denoiser, Settings};
-use alphamf::model::Dictionary;
+use super::shared::{denoised, denoiser};
+use alphamf::denoiser::Settings;
 use alphamf::random::SeedTree;
-use alphamf::signal::{SampleFormat, Signal};
 use rand_distr::{Distribution, StandardNormal};
 use std::f64::consts::{PI, TAU};
 
@@ -31,12 +30,10 @@ fn level_db(sounds: &[f64], noise: f64) -> f64 {
         let hiss: f64 = StandardNormal.sample(&mut random);
         (x + noise * hiss) as f32
     });
-    let noisy = Signal::new(RATE, SampleFormat::Float32, vec![noisy.collect()]).unwrap();
-    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::default()).unwrap();
-    let denoised = denoiser.denoise(&noisy).unwrap();
+    let denoised = denoised(&denoiser(Settings::default()), &noisy.collect::<Vec<_>>(), RATE);
     let along = |x: &[f32]| x.iter().zip(sounds).map(|(x, sound)| f64::from(*x) * sound).sum::<f64>();
     let energy: f64 = sounds.iter().map(|x| x * x).sum();
-    20.0 * libm::log10(along(&denoised.signal.channels()[0]) / energy)
+    20.0 * libm::log10(along(&denoised) / energy)
 }
 
 #[test]

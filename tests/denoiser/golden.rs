@@ -2,16 +2,15 @@
 //!
 //! To pin them anew: `cargo test --test denoiser golden -- --nocapture`, and copy what it prints.
 
-use alphamf::denoiser::{Denoiser, GainSettings, Settings};
+use super::shared::{demo, denoiser};
+use alphamf::denoiser::{GainSettings, Settings};
 use alphamf::learning::{Corpus, TrainingSettings};
-use alphamf::model::Dictionary;
 use alphamf::random::{SeedTree, SeededRng};
 use alphamf::signal::Signal;
 use alphamf::stable::{ComplexStable, GeneralisedGamma, PositiveStable};
 use rand_distr::Distribution;
 use sha2::{Digest, Sha256};
 use std::io::Write;
-use std::path::Path;
 
 /// What is made and the first 16 digits of its SHA-256 sum on x86-64 with AVX2 and FMA, with AVX-512 or without. Matrix
 /// products are computed by other kernels elsewhere.
@@ -44,10 +43,6 @@ fn check(name: &str, bytes: &[u8]) {
     }
 }
 
-fn demo(name: &str) -> Signal {
-    alphamf_files::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("audio").join(name)).unwrap()
-}
-
 /// Denoises the demo clip and checks the samples as they are written, 16 bits each.
 fn check_denoised(name: &str, settings: Settings) {
     check_signal(name, settings, &demo("demo-noisy.wav"));
@@ -55,7 +50,7 @@ fn check_denoised(name: &str, settings: Settings) {
 
 /// Denoises a recording and checks the samples as they are written.
 fn check_signal(name: &str, settings: Settings, noisy: &Signal) {
-    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
+    let denoiser = denoiser(settings);
     let denoised = denoiser.denoise(noisy).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("voice.wav");

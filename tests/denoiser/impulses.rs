@@ -2,6 +2,7 @@
 //!
 //! All but the demo needs the NOIZEUS corpus (8 kHz) in `shared/data` beside the checkout.
 
+use super::shared::demo;
 use alphamf::random::{SeedTree, SeededRng};
 use alphamf::repair::{Impulses, repair};
 use alphamf::signal::Signal;
@@ -61,7 +62,7 @@ fn speech_and_its_noises_pass_bit_for_bit() {
 /// Its glottal pulses are sharp: whatever is cut off, and wherever the blocks of levels begin, they are no clicks.
 #[test]
 fn the_voice_of_the_demo_passes_in_parts_and_at_every_delay() {
-    let clean = read(format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let clean = demo("demo-clean.wav");
     let (samples, rate) = (&clean.channels()[0], clean.sample_rate());
     for delay in 0..17 {
         let later = [&vec![0.0; delay][..], samples].concat();
@@ -77,7 +78,7 @@ fn the_voice_of_the_demo_passes_in_parts_and_at_every_delay() {
 /// Its creaky passages have as many pulses as a recording with clicks, close together.
 #[test]
 fn a_creaky_voice_beside_silence_passes() {
-    let clean = read(format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let clean = demo("demo-clean.wav");
     let (samples, rate) = (&clean.channels()[0], clean.sample_rate());
     for speed in [0.6, 0.7, 1.25] {
         let at_speed: Vec<f32> = (0..)
@@ -101,7 +102,7 @@ fn a_creaky_voice_beside_silence_passes() {
 /// Most of its pulses stay even next to clicks.
 #[test]
 fn the_voice_of_the_demo_stays_between_clicks() {
-    let clean = read(format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let clean = demo("demo-clean.wav");
     let (voice, rate) = (samples(&clean), clean.sample_rate());
     let top = voice.iter().fold(0.0_f64, |top, x| top.max(x.abs()));
     let kept = [1, 2, 3, 4].map(|seed| {

@@ -1,14 +1,10 @@
 //! Speech levels by the definition that a user has: the voice through ideal third-octave filters, its mean square in exactly
 //! the 100 ms of a slot.
 
+use super::shared::{demo, denoiser};
+use alphamf::Settings;
 use alphamf::denoiser::{SessionSettings, SpeechLevels};
-use alphamf::{Denoiser, Dictionary, Settings};
 use num_complex::Complex;
-use std::path::Path;
-
-fn demo(name: &str) -> alphamf::signal::Signal {
-    alphamf_files::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("audio").join(name)).unwrap()
-}
 
 /// Levels of a voice in slots and bands with these edges, by one transform.
 fn levels(samples: &[f32], rate: f64, edges: &[f64]) -> Vec<f64> {
@@ -42,7 +38,7 @@ fn quantile(values: impl Iterator<Item = f64>, fraction: f64) -> f64 {
 
 /// The fraction of intervals that hold the level of the voice, of those within 40 dB of the loud ones.
 fn held(noisy: &[f32], voice: &[f32], rate: u32) -> f64 {
-    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
+    let denoiser = denoiser(Settings::fast());
     let settings = SessionSettings { levels: true, ..SessionSettings::default() };
     let mut session = denoiser.session(rate, 1, settings).unwrap();
     session.push(&[noisy]).unwrap();

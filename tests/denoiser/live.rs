@@ -1,5 +1,6 @@
 //! Live: the promises of [`LiveDenoiser`], and what users of others complain of.
 
+use super::shared::{demo, denoiser};
 use crate::counting::allocations;
 use alphamf::denoiser::{LiveControls, LiveSettings};
 use alphamf::model::DictionaryHeader;
@@ -11,8 +12,7 @@ use rand_distr::{Distribution, StandardNormal};
 use std::f32::consts::TAU;
 use std::sync::LazyLock;
 
-static DENOISER: LazyLock<Denoiser> =
-    LazyLock::new(|| Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap());
+static DENOISER: LazyLock<Denoiser> = LazyLock::new(|| denoiser(Settings::fast()));
 
 fn live(rate: u32, channels: usize, controls: LiveControls) -> LiveDenoiser {
     DENOISER.live(rate, channels, LiveSettings { controls, ..LiveSettings::default() }).unwrap()
@@ -47,7 +47,7 @@ fn level(samples: &[f32]) -> f32 {
 /// Plosives and glottal pulses are no clicks.
 #[test]
 fn a_clean_voice_passes_where_nothing_is_attenuated() {
-    let clean = alphamf_files::read(format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let clean = demo("demo-clean.wav");
     let input = clean.channels()[0].repeat(4);
     let mut live = live(clean.sample_rate(), 1, LiveControls { floor_db: 0.0, ..LiveControls::default() });
     let output = run(&mut live, &input, 160);
@@ -151,7 +151,7 @@ fn an_impulse_takes_the_latency_at_every_rate() {
 
 #[test]
 fn speech_starts_and_ends_where_the_voice_does() {
-    let voice = alphamf_files::read(format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let voice = demo("demo-clean.wav");
     let rate = voice.sample_rate() as usize;
     let voice = &voice.channels()[0];
     let (before, after) = (2 * rate, 2 * rate + voice.len());
@@ -208,9 +208,7 @@ fn speech_starts_and_ends_where_the_voice_does() {
 
 #[test]
 fn a_voice_comes_out_of_its_noise() {
-    let read =
-        |name: &str| alphamf_files::read(format!("{}/audio/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
-    let (noisy, clean) = (read("demo-noisy.wav"), read("demo-clean.wav"));
+    let (noisy, clean) = (demo("demo-noisy.wav"), demo("demo-clean.wav"));
     let mut live = live(noisy.sample_rate(), 1, LiveControls::default());
     let mut input = noisy.channels()[0].clone();
     input.resize(noisy.len() + live.latency(), 0.0);
@@ -225,9 +223,7 @@ fn a_voice_comes_out_of_its_noise() {
 
 #[test]
 fn an_offset_is_taken_out_without_a_click() {
-    let read =
-        |name: &str| alphamf_files::read(format!("{}/audio/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
-    let (noisy, clean) = (read("demo-noisy.wav"), read("demo-clean.wav"));
+    let (noisy, clean) = (demo("demo-noisy.wav"), demo("demo-clean.wav"));
     let rate = noisy.sample_rate();
     let denoised = |level: f32| {
         let mut live = live(rate, 1, LiveControls::default());

@@ -1,15 +1,16 @@
 //! A live denoiser, once made, never allocates: here, that would count.
 
+use super::shared::denoiser;
 use crate::counting::allocations;
+use alphamf::Settings;
 use alphamf::denoiser::{LiveControls, LiveSettings};
-use alphamf::{Denoiser, Dictionary, Settings};
 
 #[test]
 fn nothing_is_allocated_while_it_runs() {
     for listen in [true, false] {
         let mut settings = Settings::fast();
         settings.gain.speech_presence = listen;
-        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
+        let denoiser = denoiser(settings);
         for (rate, latency_seconds) in [(8_000, 0.032), (44_100, 0.016), (48_000, 0.004), (16_000, 0.064)] {
             let settings = LiveSettings { latency_seconds, ..LiveSettings::default() };
             let mut live = denoiser.live(rate, 2, settings).unwrap();
@@ -32,7 +33,7 @@ fn nothing_is_allocated_while_it_runs() {
         }
     }
     // Clicks are repaired, eight a second.
-    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
+    let denoiser = denoiser(Settings::fast());
     let mut live = denoiser.live(16_000, 1, LiveSettings::default()).unwrap();
     let click = |n: usize| if n % 2_000 < 20 { 1.0 } else { 1e-3 };
     let input: Vec<f32> = (0..64_000).map(|n| click(n) * (n as f32 * n as f32 * 1e-4).sin()).collect();

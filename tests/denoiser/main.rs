@@ -12,6 +12,7 @@ mod live;
 mod live_allocation;
 mod properties;
 mod samplers;
+mod shared;
 mod short;
 mod steady_noise;
 mod tones;

@@ -1,7 +1,7 @@
 //! Properties of the whole chain for arbitrary input.
 
+use super::shared::denoiser;
 use alphamf::denoiser::{Denoiser, EmSettings, GainSettings, SamplingSettings, SessionSettings, Settings};
-use alphamf::model::Dictionary;
 use alphamf::random::SeedTree;
 use alphamf::signal::{SampleFormat, Signal};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ static DENOISER: LazyLock<Denoiser> = LazyLock::new(|| {
     let em = EmSettings { iterations: Some(4), ..EmSettings::default() };
     let sampling = SamplingSettings { iterations: 3, burn_in: 1, ..SamplingSettings::default() };
     let settings = Settings { em, sampling: Some(sampling), ..Settings::default() };
-    Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap()
+    denoiser(settings)
 });
 
 fn denoise(rate: u32, channels: Vec<Vec<f32>>) -> Vec<Vec<f32>> {

@@ -1,17 +1,14 @@
 //! Every sampler within the denoiser, at its defaults, on a piece of the demo clip.
 
-use alphamf::denoiser::{Denoiser, GainSettings, ImpulseMode, Positivity, SamplingSettings, Settings};
-use alphamf::model::Dictionary;
+use super::shared::{demo, denoiser};
+use alphamf::denoiser::{GainSettings, ImpulseMode, Positivity, SamplingSettings, Settings};
 use alphamf::samplers::SamplerKind;
 use alphamf::signal::Signal;
 use alphamf_eval::metrics::si_sdr;
-use alphamf_files as audio;
 use rayon::prelude::*;
-use std::path::Path;
 
 fn piece(name: &str) -> Signal {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("audio").join(name);
-    let whole = audio::read(path).unwrap();
+    let whole = demo(name);
     whole.with_channels(vec![whole.channels()[0][16_000..40_000].to_vec()]).unwrap()
 }
 
@@ -19,7 +16,7 @@ fn piece(name: &str) -> Signal {
 fn no_sampler_at_its_defaults_spoils_the_warm_start() {
     let (clean, noisy) = (piece("demo-clean.wav"), piece("demo-noisy.wav"));
     let score = |settings: Settings| {
-        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
+        let denoiser = denoiser(settings);
         let denoised = denoiser.denoise(&noisy).unwrap();
         let sampler = denoiser.settings().sampling.as_ref().map(|sampling| sampling.sampler);
         // A far proposal may overflow before it is rejected.
@@ -60,7 +57,7 @@ fn the_published_sampler_mirrors_and_clips_few_moves() {
     let mut settings = Settings::published();
     let sampling = settings.sampling.take().unwrap();
     settings.sampling = Some(SamplingSettings { iterations: 60, burn_in: 20, ..sampling });
-    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
+    let denoiser = denoiser(settings);
     let statistics = denoiser.denoise(&piece("demo-noisy.wav")).unwrap().statistics;
     let counters = statistics.sampler.unwrap();
     println!("{counters:?}");

@@ -1,15 +1,14 @@
 //! Recordings too short for a pause.
 
+use super::shared::{demo, denoised, denoiser};
+use alphamf::Settings;
 use alphamf::denoiser::GainSettings;
 use alphamf::random::SeedTree;
-use alphamf::signal::SampleFormat;
-use alphamf::{Denoiser, Dictionary, Settings, Signal};
 use rand::RngExt;
 
 /// The loudest part of the demo's voice, of so many samples, with noise 30 dB below it.
 fn loudest(samples: usize, rate: u32) -> Vec<f32> {
-    let path = format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"));
-    let demo = alphamf_files::read(path).unwrap();
+    let demo = demo("demo-clean.wav");
     assert_eq!(demo.sample_rate(), rate);
     let power = |part: &[f32]| part.iter().map(|x| x * x).sum::<f32>() / samples as f32;
     let parts = demo.channels()[0].windows(samples).step_by(samples / 4);
@@ -25,19 +24,13 @@ fn kept_db(denoised: &[f32], noisy: &[f32]) -> f32 {
     20.0 * (product(denoised, noisy) / product(noisy, noisy)).log10()
 }
 
-fn denoised(denoiser: &Denoiser, samples: &[f32], rate: u32) -> Vec<f32> {
-    let signal = Signal::new(rate, SampleFormat::Float32, vec![samples.to_vec()]).unwrap();
-    denoiser.denoise(&signal).unwrap().signal.into_channels().swap_remove(0)
-}
-
 /// As cut out by a noise gate or an editor: digital silence is no pause in which the noise can be measured.
 #[test]
 fn a_word_in_digital_silence_stays() {
-    let path = format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"));
-    let demo = alphamf_files::read(path).unwrap();
+    let demo = demo("demo-clean.wav");
     let (voice, rate) = (&demo.channels()[0], demo.sample_rate());
     for settings in [Settings::default(), Settings::fast()] {
-        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings.clone()).unwrap();
+        let denoiser = denoiser(settings.clone());
         // Sounds of 0.1 s.
         for start in [60_000, 88_000, 100_000, 112_000] {
             let word = &voice[start..start + 1_600];
@@ -59,7 +52,7 @@ fn a_voice_without_a_pause_stays() {
     let alone = GainSettings { speech_presence: false, ..GainSettings::default() };
     let alone = Settings { gain: alone, ..Settings::default() };
     for settings in [Settings::default(), Settings::fast(), alone] {
-        let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings.clone()).unwrap();
+        let denoiser = denoiser(settings.clone());
         for milliseconds in [50, 100, 150, 200, 500] {
             let noisy = loudest(RATE as usize / 1000 * milliseconds, RATE);
             let kept_db = kept_db(&denoised(&denoiser, &noisy, RATE), &noisy);

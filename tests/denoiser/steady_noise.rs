@@ -1,7 +1,7 @@
 //! Noise that is steady comes out as steady: what is left of it does not change from block to block, nor within one.
 
-use alphamf::denoiser::{Denoiser, SessionSettings, Settings};
-use alphamf::model::Dictionary;
+use super::shared::denoiser;
+use alphamf::denoiser::{SessionSettings, Settings};
 use alphamf::random::{SeedTree, SeededRng};
 use alphamf::transform::Stft;
 use alphamf_files::read;
@@ -51,7 +51,7 @@ fn fan(seconds: usize) -> Vec<f32> {
 
 /// What comes out if so many samples go in at a time.
 fn denoise(settings: Settings, samples: &[f32], rate: usize, size: usize) -> Vec<f32> {
-    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
+    let denoiser = denoiser(settings);
     let mut session = denoiser.session(rate as u32, 1, SessionSettings::default()).unwrap();
     let mut output = Vec::new();
     for samples in samples.chunks(size) {

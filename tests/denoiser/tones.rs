@@ -1,18 +1,17 @@
 //! Steady tones under a recorded voice, which no speech has: offline, and live above the band of the causal network.
 
+use super::shared::{denoised, denoiser, voice};
+use alphamf::Settings;
 use alphamf::denoiser::{ChannelMode, GainSettings, LiveControls, LiveSettings, SessionSettings};
 use alphamf::random::SeedTree;
-use alphamf::signal::{SampleFormat, Signal};
-use alphamf::{Denoiser, Dictionary, Settings};
 use rand::RngExt;
 use std::f32::consts::TAU;
 
 const LEVEL: f32 = 0.01;
 
 /// The clean demo, three times.
-fn voice() -> Vec<f32> {
-    let file = format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"));
-    alphamf_files::read(file).unwrap().channels()[0].repeat(3)
+fn long_voice() -> Vec<f32> {
+    voice().repeat(3)
 }
 
 fn with_tone(voice: &[f32], hertz: f32, rate: u32) -> Vec<f32> {
@@ -40,12 +39,10 @@ fn tone_level(samples: &[f32], hertz: f32, rate: u32) -> f32 {
 #[test]
 fn between_harmonics_they_are_removed() {
     const RATE: u32 = 16_000;
-    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::default()).unwrap();
+    let denoiser = denoiser(Settings::default());
     for hertz in [2_000.0, 4_000.0, 7_000.0] {
-        let noisy = with_tone(&voice(), hertz, RATE);
-        let output =
-            denoiser.denoise(&Signal::new(RATE, SampleFormat::Float32, vec![noisy]).unwrap()).unwrap();
-        let level = tone_level(&output.signal.channels()[0], hertz, RATE);
+        let noisy = with_tone(&long_voice(), hertz, RATE);
+        let level = tone_level(&denoised(&denoiser, &noisy, RATE), hertz, RATE);
         assert!(level < -30.0, "{hertz} Hz: {level} dB");
     }
 }
@@ -55,7 +52,7 @@ fn between_harmonics_they_are_removed() {
 fn the_minimum_gain_of_hum_is_left_and_it_counts_as_noise() {
     const RATE: u32 = 16_000;
     let lead = 2 * RATE as usize;
-    let voice = [vec![0.0; lead], voice()[..6 * RATE as usize].to_vec()].concat();
+    let voice = [vec![0.0; lead], long_voice()[..6 * RATE as usize].to_vec()].concat();
     let mut random = SeedTree::new(1).rng(0);
     let mut channel = || -> Vec<f32> {
         let with_tone = with_tone(&voice, 350.0, RATE);
@@ -64,8 +61,7 @@ fn the_minimum_gain_of_hum_is_left_and_it_counts_as_noise() {
     let recording = [channel(), channel()];
     let floor_db = -12.0;
     let gain = GainSettings { floor_db, ..Settings::fast().gain };
-    let denoiser =
-        Denoiser::new(Dictionary::built_in().unwrap(), Settings { gain, ..Settings::fast() }).unwrap();
+    let denoiser = denoiser(Settings { gain, ..Settings::fast() });
     for channels in [ChannelMode::Shared, ChannelMode::Array] {
         let settings = SessionSettings { channels, ..SessionSettings::default() };
         let mut session = denoiser.session(RATE, 2, settings).unwrap();
@@ -94,7 +90,7 @@ fn the_minimum_gain_of_hum_is_left_and_it_counts_as_noise() {
 #[test]
 fn live_the_minimum_gain_of_hum_is_left_and_the_meters_count_it() {
     const RATE: u32 = 16_000;
-    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
+    let denoiser = denoiser(Settings::fast());
     let mut random = SeedTree::new(2).rng(0);
     let input: Vec<f32> = with_tone(&vec![0.0; 8 * RATE as usize], 350.0, RATE)
         .iter()
@@ -125,9 +121,9 @@ fn live_the_minimum_gain_of_hum_is_left_and_the_meters_count_it() {
 #[test]
 fn live_above_the_network_they_are_gone_after_two_seconds() {
     const RATE: u32 = 48_000;
-    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
+    let denoiser = denoiser(Settings::fast());
     // Linear interpolation of the demo's 16 kHz leaves little above 8 kHz.
-    let points = voice();
+    let points = long_voice();
     let between = points.windows(2).flat_map(|x| [0.0, 1.0, 2.0].map(|n| x[0] + n / 3.0 * (x[1] - x[0])));
     let clean: Vec<f32> = between.collect();
     for hertz in [9_000.0, 15_630.0, 19_000.0] {

@@ -1,12 +1,13 @@
 //! For transcription: speech with little noise is left as it is, speech in noise is denoised.
 
+use super::shared::{demo, denoiser};
+use alphamf::Options;
 use alphamf::denoiser::SessionSettings;
-use alphamf::{Denoiser, Dictionary, Options};
 use std::f64::consts::TAU;
 
 /// The demo voice twice, after 1 s of silence.
 fn voice() -> (u32, Vec<f32>) {
-    let voice = alphamf_files::read(format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let voice = demo("demo-clean.wav");
     let mut samples = vec![0.0; voice.sample_rate() as usize];
     samples.extend(voice.channels()[0].repeat(2));
     (voice.sample_rate(), samples)
@@ -22,7 +23,7 @@ fn hum(rate: u32, samples: usize) -> Vec<f32> {
 fn likeness_db(purpose: &str, samples: &[f32], rate: u32) -> f64 {
     let text = format!(r#"{{"purpose": "{purpose}", "mix": 1, "quality": "fast"}}"#);
     let options: Options = serde_json::from_str(&text).unwrap();
-    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), options.settings().unwrap()).unwrap();
+    let denoiser = denoiser(options.settings().unwrap());
     let mut session = denoiser.session(rate, 1, SessionSettings::default()).unwrap();
     let mut denoised = session.push(&[samples]).unwrap().speech.remove(0);
     denoised.extend(&session.finish().unwrap().speech[0]);

@@ -1,19 +1,14 @@
 //! A voice in turn with a louder one: it is no noise.
 
 use super::live::noise;
+use super::shared::{denoised, denoiser, voice};
+use alphamf::Settings;
 use alphamf::denoiser::LiveSettings;
-use alphamf::signal::{SampleFormat, Signal};
-use alphamf::{Denoiser, Dictionary, Settings};
 
 const RATE: u32 = 16_000;
 const TURN: usize = 4 * RATE as usize;
 /// -24 dB.
 const SOFTER: f32 = 0.063;
-
-fn demo() -> Vec<f32> {
-    let file = format!("{}/audio/demo-clean.wav", env!("CARGO_MANIFEST_DIR"));
-    alphamf_files::read(file).unwrap().channels()[0].clone()
-}
 
 /// So many samples of another voice: the demo played faster by a number of quarters.
 fn faster(demo: &[f32], quarters: usize, samples: usize) -> Vec<f32> {
@@ -26,7 +21,7 @@ fn faster(demo: &[f32], quarters: usize, samples: usize) -> Vec<f32> {
 
 /// The clean demo in turn with a softer voice; with faint white noise.
 fn turns() -> Vec<f32> {
-    let louder = demo();
+    let louder = voice();
     let softer = faster(&louder, 1, TURN).into_iter().map(|x| SOFTER * x);
     let pair: Vec<f32> = louder[..TURN].iter().copied().chain(softer).collect();
     pair.repeat(3).iter().zip(noise(6 * TURN, 2e-4, 1)).map(|(x, noise)| x + noise).collect()
@@ -39,17 +34,11 @@ fn softer_level(input: &[f32], output: &[f32]) -> f32 {
     10.0 * (power(output) / power(input)).log10()
 }
 
-fn denoised(input: &[f32], settings: Settings) -> Vec<f32> {
-    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
-    let signal = Signal::new(RATE, SampleFormat::Float32, vec![input.to_vec()]).unwrap();
-    denoiser.denoise(&signal).unwrap().signal.channels()[0].clone()
-}
-
 #[test]
 fn offline_it_is_kept() {
     let input = turns();
     for settings in [Settings::fast(), Settings::default()] {
-        let output = denoised(&input, settings);
+        let output = denoised(&denoiser(settings), &input, RATE);
         let level = softer_level(&input, &output);
         assert!(level > -1.0, "{level} dB");
     }
@@ -58,11 +47,11 @@ fn offline_it_is_kept() {
 #[test]
 fn a_voice_that_the_network_takes_for_noise_at_nearly_the_same_level_is_kept() {
     const SHORT: usize = 3 * RATE as usize;
-    let first = demo();
+    let first = voice();
     let other: Vec<f32> = faster(&first, 2, SHORT).iter().map(|x| 0.7 * x).collect();
     let input = [&first[..SHORT], &other, &first[SHORT..5 * RATE as usize]].concat();
     for settings in [Settings::fast(), Settings::default()] {
-        let output = denoised(&input, settings);
+        let output = denoised(&denoiser(settings), &input, RATE);
         let power = |samples: &[f32]| -> f32 { samples.iter().map(|x| x * x).sum() };
         let kept = power(&output[SHORT..2 * SHORT]) / power(&other);
         assert!(kept > 0.8, "{} dB", 10.0 * kept.log10());
@@ -72,7 +61,7 @@ fn a_voice_that_the_network_takes_for_noise_at_nearly_the_same_level_is_kept() {
 #[test]
 fn live_it_is_kept() {
     let input = turns();
-    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
+    let denoiser = denoiser(Settings::fast());
     let mut live = denoiser.live(RATE, 1, LiveSettings::default()).unwrap();
     let mut output = vec![0.0; input.len()];
     live.process(&input, &mut output);

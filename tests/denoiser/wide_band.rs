@@ -1,9 +1,8 @@
 //! Recordings with more bandwidth than the dictionary, and with less than their sample rate gives.
 
-use alphamf::denoiser::{Denoiser, Settings};
-use alphamf::model::Dictionary;
+use super::shared::{denoised, denoiser};
+use alphamf::denoiser::Settings;
 use alphamf::random::{SeedTree, SeededRng};
-use alphamf::signal::{SampleFormat, Signal};
 use alphamf::transform::{Spectrogram, Stft};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
@@ -11,11 +10,8 @@ use std::f64::consts::PI;
 use std::ops::Range;
 
 fn denoise(rate: u32, samples: &[f64]) -> Vec<f64> {
-    let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
-    let samples = samples.iter().map(|&x| x as f32).collect();
-    let noisy = Signal::new(rate, SampleFormat::Float32, vec![samples]).unwrap();
-    let denoised = denoiser.denoise(&noisy).unwrap();
-    denoised.signal.channels()[0].iter().map(|&x| f64::from(x)).collect()
+    let samples: Vec<f32> = samples.iter().map(|&x| x as f32).collect();
+    denoised(&denoiser(Settings::fast()), &samples, rate).into_iter().map(f64::from).collect()
 }
 
 fn normal(stream: &mut SeededRng) -> f64 {
