@@ -27,7 +27,7 @@ from pesq import pesq
 from pystoi import stoi
 from scipy.signal import fftconvolve, istft, stft
 
-from signals import existing_folder, files_of, run, several, si_sdr
+from signals import existing_folder, files_of, from_zero, mean_and_error, run, several, si_sdr
 
 RATE, SECONDS = 16_000, 8
 LENGTH = RATE * SECONDS
@@ -141,7 +141,7 @@ def arguments(description, mixtures, first):
     parser.add_argument("data", type=existing_folder)
     parser.add_argument("out", type=Path)
     parser.add_argument("--mixtures", type=several, default=mixtures)
-    parser.add_argument("--first", type=int, default=first, help="index of the first mixture")
+    parser.add_argument("--first", type=from_zero, default=first, help="index of the first mixture")
     return parser
 
 
@@ -189,8 +189,7 @@ def main():
             mean, change = scores[name].mean(0), scores[name] - scores["one"]
             line = f"{count} microphones, {name}: {mean[0]:.2f} / {mean[1]:.2f} / {mean[2]:.3f}"
             if name != "one":
-                error = change.std(0, ddof=1) / np.sqrt(len(change))
-                line += "; to one: " + " ".join(f"{c:+.3f}±{e:.3f}" for c, e in zip(change.mean(0), error))
+                line += "; to one: " + ", ".join(mean_and_error(score, "+.3f") for score in change.T)
             print(line, flush=True)
         for kind in sorted({kind for kind, _ in truths.values()}):
             rows = [i for i, (of, _) in enumerate(truths.values()) if of == kind]

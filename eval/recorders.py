@@ -16,7 +16,7 @@ import numpy as np
 import soundfile as sf
 import soxr
 from arrays import RATE
-from signals import files_of, run, si_sdr
+from signals import files_of, mean_and_error, run, si_sdr
 
 SECONDS, MICROPHONES = 24, 4
 SHIFT_SECONDS, DRIFT_PPM = 4, 60
@@ -72,8 +72,8 @@ def main():
     rows = np.array(rows)
     change = rows - rows[:, :1]
     for n, name in enumerate(("one recorder", "one clock", "joined", "as they are")):
-        error = change[:, n].std(0, ddof=1) / np.sqrt(len(rows))
-        print(f"{name}: {rows[:, n].mean(0).round(2)}; to one: {change[:, n].mean(0).round(2)} ± {error.round(2)}")
+        to_one = ", ".join(mean_and_error(score, "+.2f") for score in change[:, n].T)
+        print(f"{name}: {rows[:, n].mean(0).round(2)}; to one: {to_one}")
 
 
 if __name__ == "__main__":

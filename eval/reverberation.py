@@ -24,7 +24,7 @@ from nara_wpe.wpe import wpe
 from pesq import pesq
 from pystoi import stoi
 from scipy.signal import fftconvolve
-from signals import existing_folder, files_of, run, whole
+from signals import existing_folder, files_of, mean_and_error, run, whole
 from torchmetrics.functional.audio.srmr import speech_reverberation_modulation_energy_ratio
 
 LENGTH = 10 * RATE
@@ -92,10 +92,9 @@ def main():
     # Voices of one room are not independent.
     of_rooms = np.mean(everything, 1)
     change = of_rooms - of_rooms[:, 1:2]
-    errors = change.std(0, ddof=1) / np.sqrt(len(change))
     print("all, and change to denoise ± standard error over rooms")
-    for name, score, difference, error in zip(names, of_rooms.mean(0), change.mean(0), errors):
-        print(f"  {name}: {score.round(3)}; {difference.round(3)} ± {error.round(3)}")
+    for name, score, differences in zip(names, of_rooms.mean(0), change.transpose(1, 2, 0)):
+        print(f"  {name}: {score.round(3)}; {', '.join(mean_and_error(room, '+.3f') for room in differences)}")
 
 
 if __name__ == "__main__":

@@ -9,11 +9,11 @@ import numpy as np
 # Last, so that no package is hidden by a script there.
 sys.path.append(str(Path(__file__).resolve().parent.parent / "training"))
 
-from common import SILENCE, SPEECH_DB, active_power, band, cut, decibels, is_speech, new_folders, read_channels, read_exactly, read_mono, si_sdr, spoken_power
-from options import existing_folder, finite, positive, run, several, whole
+from common import SILENCE, SPEECH_DB, active_power, band, cut, decibels, is_speech, mean_and_error, new_folders, read_channels, read_exactly, read_mono, si_sdr, spoken_power
+from options import existing_folder, finite, from_zero, positive, run, several, whole
 
-__all__ = ["SILENCE", "SPEECH_DB", "active_power", "band", "cut", "decibels", "is_speech", "new_folders", "read_channels", "read_exactly"]
-__all__ += ["make_and_score", "mixtures", "recordings", "read_mono", "root_mean_square", "si_sdr", "spoken_power", "existing_folder", "files_of", "finite", "positive", "run", "several", "whole"]
+__all__ = ["SILENCE", "SPEECH_DB", "active_power", "band", "cut", "decibels", "is_speech", "mean_and_error", "new_folders", "read_channels", "read_exactly"]
+__all__ += ["make_and_score", "mixtures", "recordings", "read_mono", "root_mean_square", "si_sdr", "spoken_power", "existing_folder", "files_of", "finite", "from_zero", "positive", "run", "several", "whole"]
 
 
 def mixtures(folder, count, rate):
@@ -67,5 +67,4 @@ def make_and_score(description, kinds, make, ratio):
     for kind in kinds:
         for result in [a.out / "noisy", *a.results]:
             ratios = [ratio(a.out / "clean" / name, result / name) for name in recordings(a.out, f"{kind}__*.wav")]
-            error = np.std(ratios, ddof=1) / np.sqrt(len(ratios))
-            print(f"{kind}: {result}: {np.mean(ratios):.1f} dB, standard error {error:.1f}, at least {np.min(ratios):.1f}")
+            print(f"{kind}: {result}: {mean_and_error(ratios, '.1f')} dB, at least {np.min(ratios):.1f}")

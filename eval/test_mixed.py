@@ -11,6 +11,7 @@ import soundfile
 
 import hum
 import impulses
+import signals
 import stereo
 import transcription
 import turns
@@ -37,6 +38,11 @@ def mixtures(folder, count, seconds=6.0, rate=RATE, voices=None):
     return folder
 
 
+def test_the_mean_of_one_value_has_no_error():
+    assert signals.mean_and_error([1.0], ".2f") == "1.00"
+    assert signals.mean_and_error([1.0, 3.0], "+.1f") == "+2.0 ± 1.0"
+
+
 @pytest.mark.parametrize("script", (turns, stereo, hum))
 def test_mixtures_that_do_not_fit_are_refused(script, tmp_path, ended):
     """At another rate, turns of 3 s were of 1 s or of 6 s."""
@@ -56,6 +62,11 @@ def test_mixtures_that_do_not_fit_are_refused(script, tmp_path, ended):
         (alone / "noisy/wind__01.wav").write_bytes((alone / "clean/wind__01.wav").read_bytes())
         assert ended(script.main, "make", alone, tmp_path / "none") == f"{alone}/noisy/wind__01.wav: the voice alone, expected noise"
     assert ended(script.main, "score", tmp_path, tmp_path) == f"{tmp_path}: no recordings of `make`"
+
+
+def test_the_mean_of_one_value_has_no_error():
+    assert signals.mean_and_error([1.0], ".2f") == "1.00"
+    assert signals.mean_and_error([1.0, 3.0], "+.1f") == "+2.0 ± 1.0"
 
 
 @pytest.mark.parametrize("script", (turns, stereo, hum))
@@ -153,6 +164,7 @@ def test_rooms_need_voices_noises_and_enough_of_each(name, tmp_path, ended, monk
         assert "No such file" in refused("--voices", 9)
     else:
         assert refused("--mixtures", 1).endswith("1: expected 2 or more")
+        assert refused("--first", -1).endswith("-1: expected 0 or more")
     if name == "arrays":
         rooms = tmp_path / "rooms"
         assert refused("--rooms", rooms).endswith("rooms: no such folder")

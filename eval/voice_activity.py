@@ -27,7 +27,7 @@ import numpy as np
 import soundfile
 from scipy.stats import rankdata
 
-from signals import SPEECH_DB, existing_folder, finite, is_speech, read_exactly, run
+from signals import SPEECH_DB, existing_folder, finite, is_speech, mean_and_error, read_exactly, run
 
 RATE = 16_000
 FRAME = RATE // 100
@@ -144,11 +144,6 @@ def best_delay(results):
     return int(np.argmax(mean))
 
 
-def mean_and_error(values):
-    values = np.asarray(values)
-    return values.mean(), values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mixtures", type=existing_folder)
@@ -200,16 +195,12 @@ def main():
         ]
         f1s[name] = max(tried, key=np.mean)
         all_frames = area(*(np.concatenate(side) for side in zip(*in_time)))
-        mean, error = mean_and_error(areas[name])
-        line = f"{name:18} {mean:.4f} ± {error:.4f}  all frames {all_frames:.4f}  {10 * delay} ms late"
+        line = f"{name:18} {mean_and_error(areas[name], '.4f')}  all frames {all_frames:.4f}  {10 * delay} ms late"
         if name != names[0]:
-            mean, error = mean_and_error(np.subtract(areas[name], areas[names[0]]))
-            line += f"  {mean:+.4f} ± {error:.4f} against {names[0]}"
-        mean, error = mean_and_error(f1s[name])
-        line += f"  F1 {mean:.4f} ± {error:.4f}"
+            line += f"  {mean_and_error(np.subtract(areas[name], areas[names[0]]), '+.4f')} against {names[0]}"
+        line += f"  F1 {mean_and_error(f1s[name], '.4f')}"
         if name != names[0]:
-            mean, error = mean_and_error(np.subtract(f1s[name], f1s[names[0]]))
-            line += f"  {mean:+.4f} ± {error:.4f}"
+            line += f"  {mean_and_error(np.subtract(f1s[name], f1s[names[0]]), '+.4f')}"
         print(line, flush=True)
     files = [name for (name, _, _), is_alone in zip(files, alone) if is_alone]
     if arguments.by_kind:

@@ -1,4 +1,5 @@
-"""Helpers of several scripts, of eval/ too: new folders, reading, parts and bands of signals, levels of speech, SI-SDR, logistic regression."""
+"""Helpers of several scripts, of eval/ too: new folders, reading, parts and bands of signals, levels of speech, SI-SDR, means with their
+errors, logistic regression."""
 
 from pathlib import Path
 
@@ -35,6 +36,20 @@ def read_mono(path, rate, quality="VHQ"):
     samples, own = read_channels(path)
     samples = samples.mean(1)
     return soxr.resample(samples, own, rate, quality=quality) if own != rate else samples
+
+
+def loud_mono(x):
+    """The mean of all channels (samples x channels); the loudest alone where they cancel each other."""
+    mono, powers = x.mean(1), (x**2).sum(0)
+    return mono if (mono**2).sum() >= 0.05 * powers.mean() else x[:, powers.argmax()]
+
+
+def mean_and_error(values, form):
+    """Their mean in that format, with the standard error if there are two or more."""
+    mean = format(np.mean(values), form)
+    if len(values) < 2:
+        return mean
+    return f"{mean} ± {format(np.std(values, ddof=1) / np.sqrt(len(values)), form.lstrip('+'))}"
 
 
 def kept_clips(data):

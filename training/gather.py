@@ -32,6 +32,7 @@ import numpy as np
 import soundfile as sf
 import soxr
 
+from common import loud_mono
 from options import run
 
 RATE = 16000
@@ -102,8 +103,7 @@ def decoded(data, path):
             f.flush()
             data = command("ffmpeg", "-v", "error", "-i", f.name, "-f", "wav", "-c:a", "pcm_s16le", "-")
     x, rate = sf.read(io.BytesIO(data), always_2d=True)
-    mono, loud = x.mean(1), x[:, (x**2).sum(0).argmax()]
-    return (mono if (mono**2).sum() > 0.1 * (loud**2).sum() else loud), rate
+    return loud_mono(x), rate
 
 
 def levels(x, rate):

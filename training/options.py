@@ -32,6 +32,14 @@ def whole(text):
     return value
 
 
+def from_zero(text):
+    """A number from 0 on."""
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text}: expected 0 or more")
+    return value
+
+
 def several(text):
     """A count of which there is a standard error, 2 or more."""
     value = int(text)

@@ -26,7 +26,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import voices
-from common import new_folders, si_sdr
+from common import mean_and_error, new_folders, si_sdr
 from export import write
 from losses import compressed_error
 from make_expressive import power_above_75_hz
@@ -406,9 +406,8 @@ def judge(examples, net):
     for kind, values in rows.items():
         before, constant, after = np.array(values).T
         change = after - constant
-        error = change.std(ddof=1) / len(change) ** 0.5 if len(change) > 1 else np.nan
         falls = np.maximum(before - after, 0).sum(), np.maximum(before - constant, 0).sum()
-        print(f"{kind:10} {len(change):4}  {before.mean():6.2f} {constant.mean():6.2f} {change.mean():+.2f} +- {error:.2f}   falls {falls[1]:.1f} -> {falls[0]:.1f}")
+        print(f"{kind:10} {len(change):4}  {before.mean():6.2f} {constant.mean():6.2f} {mean_and_error(change, '+.2f')}   falls {falls[1]:.1f} -> {falls[0]:.1f}")
 
 
 def export(net, examples, out, reference):

@@ -24,7 +24,7 @@ import soxr
 
 import same_sound
 import voices
-from common import kept_clips, read_channels
+from common import kept_clips, loud_mono, read_channels
 from options import existing_folder, fraction, run
 
 NARROW, FULL = 16000, 48000  # Hz
@@ -40,10 +40,7 @@ def resampled(x, rate, want):
 
 def read(path, want):
     x, rate = read_channels(path, "float32")
-    mono = x.mean(1)
-    if len(x) and (mono**2).sum() < 0.05 * (x**2).sum() / x.shape[1]:
-        mono = x[:, (x**2).sum(0).argmax()]
-    return resampled(mono, rate, want)
+    return resampled(loud_mono(x), rate, want)
 
 
 def highpass(x, hertz, rate):

@@ -157,6 +157,14 @@ def test_other_formats_are_decoded(tmp_path):
         assert y.std() == pytest.approx(x.std(), rel=0.1)
 
 
+def test_channels_that_cancel_each_other_are_not_averaged(tmp_path):
+    x = 0.3 * np.sin(np.arange(RATE) * 0.3)
+    for other, expected in ((-0.9 * x, x), (-0.45 * x, 0.275 * x), (0 * x, 0.5 * x)):
+        sf.write(tmp_path / "a.wav", np.stack([x, other], 1), RATE, "FLOAT")
+        for found in (gather.decoded((tmp_path / "a.wav").read_bytes(), "a.wav")[0], prepare.read(tmp_path / "a.wav", RATE)):
+            assert found == pytest.approx(expected, abs=1e-6)
+
+
 def test_clips_of_earlier_settings_are_not_prepared(clones, tmp_path, capsys):
     folder, out = tmp_path / "gathered", tmp_path / "gathered" / "noise"
     for pieces in (3, 1):
