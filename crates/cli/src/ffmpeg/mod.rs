@@ -98,19 +98,20 @@ impl Ffmpeg {
         Ok(report.inputs.into_iter().next().unwrap_or_default())
     }
 
-    /// What a file holds besides the samples: its streams, and its tags in ffmpeg's metadata format.
+    /// What a file holds besides the samples: its streams, and its tags in ffmpeg's metadata format, with those of each of
+    /// its audio tracks.
     fn inspect(&self, original: &Original) -> io::Result<(Input, String)> {
-        let input = self.streams(original)?;
         let mut command = self.command();
         original.as_stdin(&mut command)?;
-        command.args(["-map", &audio_of(&input), "-c", "copy", "-t", "0", "-f", "ffmetadata", "pipe:1"]);
+        command.args(["-map", "0:a", "-c", "copy", "-t", "0", "-f", "ffmetadata", "pipe:1"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut program = Running::start(command, None)?;
         let mut tags = Vec::new();
         if let Some(output) = program.child.stdout.take() {
             output.take(MAX_METADATA_BYTES).read_to_end(&mut tags)?;
         }
-        program.wait()?;
+        let report = program.wait()?.1;
+        let input = report.inputs.into_iter().next().unwrap_or_default();
         Ok((input, String::from_utf8_lossy(&tags).into_owned()))
     }
 
@@ -162,7 +163,7 @@ impl Ffmpeg {
             if kind.has_attachments() {
                 command.args(["-map", "1:t?", "-c:t", "copy"]);
             }
-            for tag in audio_tags(&tags) {
+            for tag in audio_tags(&tags, input.audio_number()) {
                 command.arg("-metadata:s:a:0").arg(tag);
             }
         } else if !is_ogg(output) {

@@ -130,6 +130,12 @@ impl Input {
         tracks.clone().find(|track| track.is_default).or_else(|| tracks.next()).copied()
     }
 
+    /// The number of [`Self::audio`] among the audio tracks.
+    pub fn audio_number(&self) -> usize {
+        let mut tracks = self.streams.iter().filter(|stream| stream.kind == StreamKind::Audio);
+        tracks.position(|&track| Some(track) == self.audio()).unwrap_or(0)
+    }
+
     /// Whether streams were found, and no audio among them.
     pub fn is_silent(&self) -> bool {
         !self.streams.is_empty() && self.audio().is_none()

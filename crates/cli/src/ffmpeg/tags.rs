@@ -43,10 +43,10 @@ fn has_tag(metadata: &str, name: &str) -> bool {
     metadata.lines().any(|line| line.split_once('=').is_some_and(|(found, _)| found == name))
 }
 
-/// The language and the title in ffmpeg's metadata format: lines of the section of the one stream, in which a backslash
-/// escapes the next character.
-pub(super) fn audio_tags(metadata: &str) -> Vec<String> {
-    let Some((_, stream)) = metadata.split_once("\n[STREAM]\n") else { return Vec::new() };
+/// The language and the title of an audio track, by its number among them, in ffmpeg's metadata format: lines of the section
+/// of a stream, in which a backslash escapes the next character.
+pub(super) fn audio_tags(metadata: &str, number: usize) -> Vec<String> {
+    let Some(stream) = metadata.split("\n[STREAM]\n").nth(number + 1) else { return Vec::new() };
     let mut lines = vec![String::new()];
     let mut characters = stream.chars();
     while let Some(character) = characters.next() {
@@ -73,10 +73,13 @@ mod tests {
 
     #[test]
     fn tags_of_the_audio_are_found_among_those_of_the_file() {
-        let metadata = ";FFMETADATA1\ntitle=A film\nlanguage=eng\n[STREAM]\nhandler_name=x\ntitle=One \\= \\\\\\\ntwo\nlanguage=deu\n\
-                        [CHAPTER]\nTIMEBASE=1/1000\ntitle=First\n";
-        assert_eq!(audio_tags(metadata), ["title=One = \\\ntwo", "language=deu"]);
-        assert!(audio_tags(";FFMETADATA1\ntitle=A film\n").is_empty() && audio_tags("").is_empty());
-        assert!(audio_tags("\n[STREAM]\ntitle\\").is_empty());
+        let metadata = ";FFMETADATA1\ntitle=A film\nlanguage=eng\n[STREAM]\ntitle=Comments\n[STREAM]\nhandler_name=x\n\
+                        title=One \\= \\\\\\\ntwo\nlanguage=deu\n[CHAPTER]\nTIMEBASE=1/1000\ntitle=First\n";
+        assert_eq!(audio_tags(metadata, 0), ["title=Comments"]);
+        assert_eq!(audio_tags(metadata, 1), ["title=One = \\\ntwo", "language=deu"]);
+        assert!(
+            audio_tags(metadata, 2).is_empty() && audio_tags(";FFMETADATA1\ntitle=A film\n", 0).is_empty()
+        );
+        assert!(audio_tags("", 0).is_empty() && audio_tags("\n[STREAM]\ntitle\\", 0).is_empty());
     }
 }

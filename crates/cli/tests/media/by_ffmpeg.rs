@@ -361,19 +361,29 @@ fn the_audio_of_any_container_is_read_and_not_its_video() {
 /// It takes a twentieth of a second and more memory than denoising at 8 kHz.
 #[test]
 #[cfg(unix)]
-fn ffmpeg_is_not_started_for_wav_and_flac() {
+fn ffmpeg_is_started_only_as_often_as_needed() {
     use std::os::unix::fs::PermissionsExt;
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name);
     alphamf_files::write(path("in.wav"), &noisy()).unwrap();
     fs::create_dir(path("bin")).unwrap();
-    let script = format!("#!/bin/sh\n: > '{}'\n", path("started").display());
-    fs::write(path("bin/ffmpeg"), script).unwrap();
-    fs::set_permissions(path("bin/ffmpeg"), fs::Permissions::from_mode(0o755)).unwrap();
+    let script = |rest: &str| {
+        fs::write(path("bin/ffmpeg"), format!("#!/bin/sh\necho >> '{}'\n{rest}", path("started").display()))
+            .unwrap();
+        fs::set_permissions(path("bin/ffmpeg"), fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    script("");
     for output in ["out.wav", "out.flac"] {
         denoise(&folder, &["in.wav", output]).env("PATH", path("bin")).assert().success();
         assert!(!path("started").exists(), "{output}");
     }
     denoise(&folder, &["in.wav", "out.mp3"]).env("PATH", path("bin")).assert().code(USAGE);
-    assert!(path("started").exists());
+    fs::remove_file(path("started")).unwrap();
+    if !ffmpeg(folder.path(), &["-i", "in.wav", "in.mp3"]) {
+        return;
+    }
+    script(&format!("PATH='{}' exec ffmpeg \"$@\"\n", std::env::var("PATH").unwrap()));
+    denoise(&folder, &["in.wav", "out.mp3"]).env("PATH", path("bin")).assert().success();
+    // For its version, for what the input holds besides the samples, and to encode.
+    assert_eq!(fs::read(path("started")).unwrap().len(), 3);
 }
