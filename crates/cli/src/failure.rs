@@ -6,7 +6,10 @@ use alphamf::learning::TrainingError;
 use alphamf::model::DictionaryError;
 use alphamf::{Cancelled, DenoiseError, ErrorKind};
 use alphamf_eval::EvaluationError;
+use anyhow::anyhow;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
@@ -101,4 +104,38 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
         })
     };
     error.chain().find_map(of).or_else(failure).unwrap_or(FAILED)
+}
+
+/// Message of the last panic.
+static PANIC: Mutex<String> = Mutex::new(String::new());
+
+/// Keeps the messages of panics for [`caught`], in place of printing them: those of foreign decoders become errors in the
+/// library.
+pub fn keep_panics() {
+    panic::set_hook(Box::new(|panic| {
+        tracing::debug!("{panic}");
+        if let Ok(mut message) = PANIC.lock() {
+            *message = panic.to_string().replace('\n', " ");
+        }
+    }));
+}
+
+/// Makes a panic of some work an error.
+pub fn caught<T>(work: impl FnOnce() -> T) -> anyhow::Result<T> {
+    panic::catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
+        let message = PANIC.lock().map(|message| message.clone()).unwrap_or_default();
+        anyhow!("internal error: {message}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error() {
+        let error = caught::<()>(|| panic!("a mistake")).unwrap_err();
+        assert!(one_line(&error).starts_with("internal error: ") && exit_code(&error) == FAILED);
+        assert_eq!(caught(|| 1).unwrap(), 1);
+    }
 }

@@ -6,7 +6,7 @@ mod turn;
 
 use super::claims::{Claims, check_replaceable};
 use super::common::Common;
-use super::failure::{Failure, exit_code, one_line, usage};
+use super::failure::{Failure, caught, exit_code, one_line, usage};
 use super::inputs::{LeftOut, audio_files_below, plain};
 use super::interrupts::{check_interrupt, interrupted};
 use super::manifest::Listed;
@@ -378,7 +378,9 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
         let (input, output) = (task.input.clone(), task.output.clone());
         Entry { input, output, outcome, error, found: None }
     };
-    match denoise(task, run, record, force, progress) {
+    // A panic fails this file alone.
+    let denoised = caught(|| denoise(task, run, record, force, progress));
+    match denoised.with_context(|| task.input.display().to_string()).flatten() {
         Ok(Some(entry)) => (entry, 0),
         Ok(None) => (entry(Outcome::Skipped, None), 0),
         Err(error) => (entry(Outcome::Failed, Some(one_line(&error))), exit_code(&error)),

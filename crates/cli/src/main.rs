@@ -41,42 +41,26 @@ mod train;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use common::{Common, without_effect};
-use failure::{exit_code, one_line};
-use std::panic;
+use failure::{caught, exit_code, one_line};
 use std::process::ExitCode;
-use std::sync::Mutex;
 use terminal::say;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Message of the last panic.
-static PANIC: Mutex<String> = Mutex::new(String::new());
-
 fn main() -> ExitCode {
-    // Panics of foreign decoders become errors in the library: only one that reaches this point is reported.
-    panic::set_hook(Box::new(|panic| {
-        tracing::debug!("{panic}");
-        if let Ok(mut message) = PANIC.lock() {
-            *message = panic.to_string().replace('\n', " ");
-        }
-    }));
+    failure::keep_panics();
     let arguments = match command_line::parse() {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
-    match panic::catch_unwind(|| run(arguments)) {
-        Ok(Ok(code)) => code,
-        Ok(Err(error)) => {
+    match caught(|| run(arguments)).flatten() {
+        Ok(code) => code,
+        Err(error) => {
             // A thread may still wait for one.
             let _stopped = ffmpeg::stop_all();
             say(&format!("denoise: {}", one_line(&error)));
             exit_code(&error).into()
-        }
-        Err(_) => {
-            let message = PANIC.lock().map(|message| message.clone()).unwrap_or_default();
-            say(&format!("denoise: internal error: {message}"));
-            ExitCode::FAILURE
         }
     }
 }
