@@ -358,7 +358,7 @@ mod tests {
             (vec![one, one, one], "3 channels; expected 2"),
             (vec![two, one], "channel 2 has 1 sample: expected 2, as in channel 1"),
             (vec![none, one], "channel 2 has 1 sample: expected 0, as in channel 1"),
-            (vec![one, &[f32::NAN]], "sample 0 of channel 2 is NaN: expected a finite value"),
+            (vec![one, &[f32::NAN]], "sample 1 of channel 2 is NaN: expected a finite value"),
         ] {
             assert_eq!(session_of_two.push(&block).unwrap_err().to_string(), expected);
             assert_eq!(profile.push(&block).unwrap_err().to_string(), expected);

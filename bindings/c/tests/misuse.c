@@ -45,7 +45,7 @@ int main(void) {
     EXPECT(alphamf_push(stream, NULL, 1) == ALPHAMF_INPUT);
     EXPECT(alphamf_set_noise_profile(stream, channels, 8000) == ALPHAMF_SETTING); /* silence */
     right[7] = NAN;
-    EXPECT(alphamf_push(stream, channels, 8) == ALPHAMF_INPUT && strstr(alphamf_error(), "sample 7 of channel 2"));
+    EXPECT(alphamf_push(stream, channels, 8) == ALPHAMF_INPUT && strstr(alphamf_error(), "sample 8 of channel 2"));
     right[7] = 0.25f;
     EXPECT(alphamf_push(stream, channels, 4000) == ALPHAMF_OK && alphamf_available(stream) == 0);
     EXPECT(alphamf_finish(stream) == ALPHAMF_OK && alphamf_available(stream) == 4000);

@@ -117,7 +117,7 @@ def test_what_is_no_recording_is_refused(shape, dtype, rate, error, words):
 def test_samples_that_are_not_finite_are_refused(bad):
     x = np.zeros(8000)
     x[5] = bad
-    with pytest.raises(ValueError, match="sample 5 of channel 1"):
+    with pytest.raises(ValueError, match="sample 6 of channel 1"):
         alphamf.denoise(x, 8000)
 
 

@@ -52,9 +52,9 @@ pub enum ReadError {
         found: u64,
     },
     /// The file cannot be decoded any further.
-    #[error("damaged at sample {sample}: {reason}")]
+    #[error("damaged at sample {}: {reason}", sample + 1)]
     Damaged {
-        /// Index of the sample, from 0.
+        /// Index of the sample, from 0; the message counts from 1.
         sample: u64,
         /// The message of the decoder.
         reason: String,

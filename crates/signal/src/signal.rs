@@ -196,11 +196,11 @@ pub enum InvalidSignal {
         expected: usize,
     },
     /// A sample is infinite or not a number.
-    #[error("sample {sample} of channel {} is {value}: expected a finite value", channel + 1)]
+    #[error("sample {} of channel {} is {value}: expected a finite value", sample + 1, channel + 1)]
     NotFinite {
         /// Index of the channel, from 0; the message counts from 1.
         channel: usize,
-        /// Index of the sample, from 0.
+        /// Index of the sample, from 0; the message counts from 1.
         sample: usize,
         /// The offending value.
         value: f32,

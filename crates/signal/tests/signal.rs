@@ -21,7 +21,7 @@ fn every_invariant_is_checked_and_named() {
     let unequal = signal(8_000, &[&[0.0, 0.0], &[0.0]]).unwrap_err();
     assert_eq!(unequal.to_string(), "channel 2 has 1 sample: expected 2, as in channel 1");
     let infinite = signal(8_000, &[&[0.0, 0.0], &[0.0, f32::NEG_INFINITY]]).unwrap_err();
-    assert_eq!(infinite.to_string(), "sample 1 of channel 2 is -inf: expected a finite value");
+    assert_eq!(infinite.to_string(), "sample 2 of channel 2 is -inf: expected a finite value");
     assert!(signal(8_000, &[&[f32::NAN]]).is_err());
 
     let signal = signal(192_000, &[&[0.0; 48_000], &[0.5; 48_000]]).unwrap();

@@ -68,7 +68,7 @@ fn invalid_inputs_are_named_and_leave_no_output() {
     let float = WavSpec { bits_per_sample: 32, sample_format: SampleFormat::Float, ..spec(16_000, 2) };
     for (value, name) in [(f32::NAN, "NaN"), (f32::INFINITY, "inf")] {
         write(&input, float, (0..2_000).map(|n| if n == 1_001 { value } else { 0.1 }));
-        fails(&[&input, &output], &[], INPUT, &["in.wav", "sample 500 of channel 2", name]);
+        fails(&[&input, &output], &[], INPUT, &["in.wav", "sample 501 of channel 2", name]);
     }
     assert_eq!(folder.names(), ["in.wav"]);
 }

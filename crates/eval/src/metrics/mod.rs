@@ -84,11 +84,11 @@ pub enum MetricError {
     #[error("the reference is silent: every sample is zero")]
     SilentReference,
     /// A sample is NaN or infinite.
-    #[error("sample {index} of the {signal} is not a finite number")]
+    #[error("sample {} of the {signal} is not a finite number", index + 1)]
     NotFinite {
         /// `"reference"` or `"estimate"`.
         signal: &'static str,
-        /// Index of the first such sample.
+        /// Index of the first such sample, from 0; the message counts from 1.
         index: usize,
     },
     /// The measure is not defined at this sample rate.

@@ -240,7 +240,7 @@ fn a_file_appears_when_it_is_finished() {
     fs::write(&path, b"before").unwrap();
     let mut writer = Writer::create(&path, spec, &Metadata::default()).unwrap();
     let error = writer.write_block(&[vec![0.0, f32::NAN]]).unwrap_err();
-    assert!(error.to_string().ends_with("sample 1 of channel 1 is NaN: expected a finite value"));
+    assert!(error.to_string().ends_with("sample 2 of channel 1 is NaN: expected a finite value"));
     drop(writer);
     assert_eq!(fs::read(&path).unwrap(), b"before");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
