@@ -39,7 +39,8 @@ for (const table of document.querySelectorAll('table.sortable')) {
 const votes = new Map();
 let context, active;
 // The version that a key switches to, from 0; those after the ninth have none.
-const keyed = (key, count) => /^[1-9]$/.test(key) && Number(key) <= count ? Number(key) - 1 : undefined;
+const keyed = ({key, ctrlKey, metaKey, altKey}, count) =>
+  /^[1-9]$/.test(key) && Number(key) <= count && !(ctrlKey || metaKey || altKey) ? Number(key) - 1 : undefined;
 const element = (kind, text, attributes = {}) => Object.assign(document.createElement(kind), {textContent: text}, attributes);
 for (const example of document.querySelectorAll('.example')) {
   const figures = [...example.querySelectorAll('figure')], names = figures.map(figure => figure.dataset.version);
@@ -150,7 +151,7 @@ for (const example of document.querySelectorAll('.example')) {
   example.onkeydown = event => {
     if (event.target.matches('input[type=range]')) return;
     if (event.key === ' ' && event.target === example) { play.click(); event.preventDefault(); }
-    const version = keyed(event.key, names.length);
+    const version = keyed(event, names.length);
     if (version !== undefined) choose(version);
   };
   show();

@@ -135,12 +135,14 @@ fn keys_switch_versions_however_many_there_are() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/report/page.js");
     let keys = "const page = require('fs').readFileSync(process.argv[1], 'utf8');\
         const keyed = new Function('document', page + '; return keyed;')({querySelectorAll: () => []});\
-        const of = count => ['0', '1', '2', '9', 'Enter', ' ', '10'].map(key => keyed(key, count) ?? '-').join('');\
-        console.log([3, 9, 14].map(of).join(' '));";
+        const of = (count, more) =>\
+            ['0', '1', '2', '9', 'Enter', ' ', '10'].map(key => keyed({key, ...more}, count) ?? '-').join('');\
+        console.log([3, 9, 14].map(count => of(count)).join(' '), of(9, {ctrlKey: true}), of(9, {altKey: true}));";
     let Ok(run) = std::process::Command::new("node").args(["-e", keys]).arg(script).output() else {
         std::io::stderr().write_all(b"SKIPPED: no node for the script of the page\n").unwrap();
         return;
     };
     let found = String::from_utf8_lossy(&run.stdout);
-    assert_eq!(found.trim_end(), "-01---- -018--- -018---", "{}", String::from_utf8_lossy(&run.stderr));
+    let expected = "-01---- -018--- -018--- ------- -------";
+    assert_eq!(found.trim_end(), expected, "{}", String::from_utf8_lossy(&run.stderr));
 }
