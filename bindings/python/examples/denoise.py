@@ -15,7 +15,7 @@ with wave.open(sys.argv[1]) as file:
         sys.exit(f"{sys.argv[1]}: expected 16 bits")
     noisy = np.frombuffer(file.readframes(parameters.nframes), "<i2").reshape(-1, parameters.nchannels).T
 found = alphamf.Denoiser(strength="gentle").denoise(
-    noisy, parameters.framerate, progress=lambda share: print(f"\r{share:4.0%}", end="", file=sys.stderr)
+    noisy, parameters.framerate, progress=lambda fraction: print(f"\r{fraction:4.0%}", end="", file=sys.stderr)
 )
 with wave.open(sys.argv[2], "wb") as file:
     file.setparams(parameters)
