@@ -12,7 +12,7 @@ import numpy as np
 from . import _native
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[Any]
 
@@ -60,13 +60,16 @@ def check_number(name: str, value: Any) -> None:
         raise TypeError(f"{name} is {value!r}; expected a number")
 
 
+def whole(name: str, value: Any, least: int, most: int) -> int:
+    """A whole number in a range."""
+    check_number(name, value)
+    if not least <= value <= most or int(value) != value:
+        raise ValueError(f"{name} is {value}; expected a whole number from {least} to {most}")
+    return int(value)
+
+
 def check_threads(threads: Optional[int]) -> Optional[int]:
-    if threads is None:
-        return None
-    check_number("threads", threads)
-    if not 1 <= threads <= 1024:
-        raise ValueError(f"threads is {threads}; expected 1 to 1024")
-    return threads
+    return None if threads is None else whole("threads", threads, 1, 1024)
 
 
 def check_rate(sample_rate: Any) -> int:
@@ -108,4 +111,9 @@ def as_floats(samples: Array) -> Array:
     if samples.dtype == np.int16:
         return samples.astype(np.float32) / np.float32(32768)
     with np.errstate(over="ignore"):
-        return np.ascontiguousarray(samples, np.float32)
+        return for_native(samples, np.float32)
+
+
+def for_native(samples: ArrayLike, dtype: Any) -> Array:
+    """Numbers as the native part reads them: in the order of C, and aligned, as a part of a buffer may not be."""
+    return np.require(samples, dtype, ["C_CONTIGUOUS", "ALIGNED"])

@@ -16,6 +16,7 @@ from ._arrays import (
     as_floats,
     check_count,
     check_dtype,
+    check_number,
     check_rate,
     check_threads,
     file_bytes,
@@ -135,7 +136,7 @@ class Denoiser:
         self._given = given
         options = dict(given)
         model_bytes = options.pop("model", None)
-        check_threads(options.pop("threads", None))
+        threads = check_threads(options.pop("threads", None))
         self._native = _native.Denoiser(to_json(options), model_bytes, threads)
         self._separate = channels == "separate"
 
@@ -260,6 +261,7 @@ class Denoiser:
             "voice_hang_over_seconds": voice_hang_over_seconds,
         }
         given = {name: value for name, value in controls.items() if value is not None}
+        check_number("latency", latency)
         channels = check_count(channels)
         return Live(self._native.live(check_rate(sample_rate), channels, latency, to_json(given)), channels)
 

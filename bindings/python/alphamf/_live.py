@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 import numpy as np
 
 from . import _native
-from ._arrays import as_floats, check_dtype, to_json
+from ._arrays import as_floats, check_dtype, check_number, for_native, to_json
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -47,7 +47,7 @@ class Live:
         if rows.ndim != 2 or len(rows) != self._channels:
             raise ValueError(f"a block of shape {samples.shape}: expected ({self._channels}, n)")
         if samples.dtype == np.int16:
-            done: Array = self._native.process_int16(np.ascontiguousarray(rows.T))
+            done: Array = self._native.process_int16(for_native(rows.T, np.int16))
         else:
             done = self._native.process(as_floats(rows.T))
         return np.ascontiguousarray(done.T, samples.dtype).reshape(samples.shape)
@@ -93,6 +93,7 @@ class Live:
 
         :raises ValueError: if ``seconds`` is negative or NaN.
         """
+        check_number("seconds", seconds)
         if not seconds >= 0:
             raise ValueError(f"seconds is {seconds}; expected 0 or more")
         self._native.learn_noise(seconds)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Tuple
 import numpy as np
 
 from . import _native
-from ._arrays import check_rate
+from ._arrays import check_rate, for_native
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -46,7 +46,7 @@ def estoi(reference: ArrayLike, estimate: ArrayLike, sample_rate: int) -> float:
 
 
 def _pair(reference: ArrayLike, estimate: ArrayLike) -> Tuple[Array, Array]:
-    pair = tuple(np.ascontiguousarray(x, np.float64) for x in (reference, estimate))
+    pair = tuple(for_native(x, np.float64) for x in (reference, estimate))
     for x in pair:
         if x.ndim != 1:
             raise ValueError(f"samples of shape {x.shape}: expected (n,)")

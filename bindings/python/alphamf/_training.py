@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Se
 import numpy as np
 
 from . import _native
-from ._arrays import Progress, as_floats, check_dtype, check_rate, check_threads
+from ._arrays import Progress, as_floats, check_dtype, check_number, check_rate, check_threads, whole
 from ._denoiser import Denoiser
 
 if TYPE_CHECKING:
@@ -49,9 +49,10 @@ def train(
         paths = [os.fspath(path) for path in files]
     if not paths:
         raise ValueError("no audio files found")
-    for name, value in (("rank", rank), ("iterations", iterations), ("seed", seed)):
-        if not 0 <= value < 2**64:
-            raise ValueError(f"{name} is {value}; expected a whole number from 0 to {2**64 - 1}")
+    named = (("rank", rank), ("iterations", iterations), ("seed", seed))
+    rank, iterations, seed = (whole(name, value, 0, 2**64 - 1) for name, value in named)
+    for name, number in (("alpha", alpha), ("window", window)):
+        check_number(name, number)
     if rate is None:
         rate = min(_native.sample_rates(paths))
     return _native.train(paths, check_rate(rate), rank, alpha, iterations, window, seed, check_threads(threads), progress)
@@ -82,6 +83,7 @@ def evaluate(
         with means and standard errors: of all files, then by condition.
     :raises FileNotFoundError: if a folder is missing.
     """
+    check_number("high_pass", high_pass)
     if not 0 <= high_pass <= 20000:
         raise ValueError(f"high_pass is {high_pass}; expected 0 to 20000")
     if noisy is None and enhanced is None:

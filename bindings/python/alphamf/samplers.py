@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple, Union
 import numpy as np
 
 from . import _native
+from ._arrays import whole
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -158,12 +159,11 @@ def sample(
     begin = np.array(starts, np.float64, ndmin=2)
     if begin.ndim != 2 or begin.size == 0:
         raise ValueError(f"starts of shape {begin.shape}: expected (chains, dimension)")
-    ranges = [("draws", draws, 4, MAX_COUNT), ("burn_in", burn_in, 0, MAX_COUNT), ("seed", seed, 0, 2**64 - 1)]
+    draws, burn_in = whole("draws", draws, 4, MAX_COUNT), whole("burn_in", burn_in, 0, MAX_COUNT)
+    seed = whole("seed", seed, 0, 2**64 - 1)
     if terms is not None:
-        ranges += [("terms", terms, 1, MAX_COUNT), ("minibatch", 1 if minibatch is None else minibatch, 1, terms)]
-    for name, value, least, most in ranges:
-        if not least <= value <= most:
-            raise ValueError(f"{name} is {value}; expected {least} to {most}")
+        terms = whole("terms", terms, 1, MAX_COUNT)
+        minibatch = None if minibatch is None else whole("minibatch", minibatch, 1, terms)
     # Too many raise MemoryError here; in the library they would end the process.
     np.empty((4, draws, *begin.shape))
     if positive and not (begin > 0.0).all():

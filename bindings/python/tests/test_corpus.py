@@ -103,6 +103,9 @@ def test_training_equals_the_programs(program, corpus):
     for name, value in (("rank", -1), ("iterations", -1), ("seed", -1), ("seed", 2**64)):
         with pytest.raises(ValueError, match=f"{name} is {value}; expected"):
             alphamf.train(corpus / "clean", **{name: value})
+    for name in ("rank", "alpha", "iterations", "window", "seed"):
+        with pytest.raises(TypeError, match=f"{name} is '9'; expected a number"):
+            alphamf.train(corpus / "clean", **{name: "9"})
     with pytest.raises(ValueError, match="no audio files"):
         alphamf.train([])
     broken = corpus / "broken.wav"

@@ -84,6 +84,11 @@ def test_shape_and_type_stay(noisy):
     # Any layout in memory is read as it means.
     assert np.array_equal(alphamf.denoise(np.asfortranarray(stereo), rate, **FAST), both)
     assert np.array_equal(alphamf.denoise(np.repeat(floats, 2)[::2], rate, **FAST), single)
+    unaligned = np.frombuffer(b"?" + floats.tobytes(), np.float32, offset=1)
+    assert np.array_equal(alphamf.denoise(unaligned, rate, **FAST), single)
+    for samples in (floats, np.zeros(100, np.int16)):
+        unaligned = np.frombuffer(b"?" + samples.tobytes(), samples.dtype, offset=1)
+        assert np.array_equal(alphamf.Denoiser().live(rate).process(unaligned), alphamf.Denoiser().live(rate).process(samples))
     # A recording may be empty.
     fractions = []
     for shape, dtype in (((0,), np.int16), ((2, 0), np.float64)):
@@ -129,7 +134,8 @@ def test_samples_that_are_not_finite_are_refused(bad):
         ({"quality": "fast", "sampler": "hmc"}, ValueError, "no effect"),
         ({"sampler": "unknown"}, ValueError, "unknown"),
         ({"mix": 1.5}, ValueError, "mix"),
-        ({"threads": 0}, ValueError, "threads"),
+        ({"threads": 0}, ValueError, "threads is 0; expected a whole number from 1 to 1024"),
+        ({"threads": 2.5}, ValueError, "threads is 2.5; expected a whole number"),
         ({"colour": 1}, TypeError, "colour"),
         ({"mix": [1]}, ValueError, "`mix` is [1]: expected a number"),
         ({"strength": "gentle", "mix": "0.8"}, ValueError, '`mix` is "0.8": expected a number'),
@@ -251,6 +257,8 @@ def test_live_sound_equals_the_programs(program, noisy, tmp_path):
     for seconds in (-1, np.nan):
         with pytest.raises(ValueError, match=f"seconds is {seconds}; expected 0 or more"):
             live.learn_noise(seconds)
+    with pytest.raises(TypeError, match="seconds is '1'; expected a number"):
+        live.learn_noise("1")
     # It begins anew; what passes by is late alone.
     live.reset()
     live.set(bypass=True, gain_exponent=5.0)
@@ -266,6 +274,8 @@ def test_live_sound_equals_the_programs(program, noisy, tmp_path):
         stereo.set(colour=1)
     with pytest.raises(ValueError, match="latency is 100; expected 4 to 64"):
         alphamf.Denoiser().live(rate, latency=100)
+    with pytest.raises(TypeError, match="latency is '8'; expected a number"):
+        alphamf.Denoiser().live(rate, latency="8")
     with pytest.raises(ValueError, match='mix is "half"; expected a number'):
         live.set(mix="half")
     # A float64 beyond float32 is limited, without a warning.

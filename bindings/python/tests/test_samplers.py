@@ -134,7 +134,7 @@ def test_what_a_target_raises_is_raised():
         samplers.sample(gaussian, STARTS, step_size=-1.0)
     for name, value in [
         ("draws", 3), ("draws", 2**62), ("burn_in", -1), ("burn_in", 2**70), ("seed", -1), ("seed", 2**64), ("terms", 0),
-        ("minibatch", 0), ("minibatch", 11),
+        ("draws", 10.5), ("minibatch", 0), ("minibatch", 11),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=f"{name} is {value}; expected"):
             samplers.sample(gaussian, STARTS, **{"terms": 10 if name == "minibatch" else None, name: value})
