@@ -14,7 +14,7 @@ use symphonia::core::meta::{RawValue, StandardVisualKey, Tag};
 /// Limit on the metadata of a file, bytes; pictures are larger than all the rest together.
 const MAX_BYTES: usize = 16 << 20;
 
-/// Bytes of a chunk besides its body.
+/// Bytes of a chunk besides its body; a tag counts as many besides its name and value, as it takes more memory than these.
 const HEADER_BYTES: usize = 8;
 
 /// Chunks of a WAV file that describe the file, not the recording, and the starts of other recordings.
@@ -85,7 +85,7 @@ impl Metadata {
         let value = value.split('\0').next().unwrap_or_default();
         let is_name =
             !name.is_empty() && name.bytes().all(|byte| (0x20..=0x7d).contains(&byte) && byte != b'=');
-        if is_name && self.take(name.len() + value.len()) {
+        if is_name && self.take(name.len() + value.len() + HEADER_BYTES) {
             let name = name.to_ascii_uppercase();
             self.names.insert(name.clone());
             self.tags.push((name, value.to_owned()));
@@ -229,9 +229,13 @@ impl Metadata {
             let length = u32::from_be_bytes([0, header[1], header[2], header[3]]).into();
             let mut body = start.by_ref().take(length);
             let kind = header[0] & 0x7f;
-            if matches!(kind, APPLICATION | VORBIS_COMMENT | CUE_SHEET | PICTURE)
-                && this.take(length as usize)
-            {
+            let is_kept = match kind {
+                // Comments count as tags.
+                VORBIS_COMMENT => true,
+                APPLICATION | CUE_SHEET | PICTURE => this.take(length as usize),
+                _ => false,
+            };
+            if is_kept {
                 let mut bytes = Vec::new();
                 body.read_to_end(&mut bytes)?;
                 match kind {
@@ -451,6 +455,19 @@ mod tests {
         metadata.set_title("third");
         let expected = [("TITLE", "first"), ("MOOD", "glad"), ("MOOD", "sad")];
         assert!(metadata.tags().eq(expected), "{:?}", metadata.tags);
+    }
+
+    #[test]
+    fn comments_count_once_towards_the_limit() {
+        let mut metadata = Metadata::default();
+        metadata.push_tag("COMMENT", &"x".repeat(MAX_BYTES / 2));
+        let last = metadata.to_blocks(None);
+        let first = [&[last[0] & 0x7f][..], &last[1..]].concat();
+        // The second of two such blocks is beyond it.
+        for blocks in [last.clone(), [first, last].concat()] {
+            let bytes = [b"fLaC", &blocks[..]].concat();
+            assert_eq!(Metadata::of_flac(&mut &bytes[..]).unwrap().0.tags().count(), 1);
+        }
     }
 
     /// With a list of all names for each chunk, it takes minutes.
