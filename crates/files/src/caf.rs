@@ -86,13 +86,20 @@ pub(super) fn declarations(file: &mut (impl Read + Seek)) -> io::Result<Declarat
             this.tags = tags(&body);
         }
         if &chunk[..4] == b"desc" {
-            let mut body = [0; 24];
+            let mut body = [0; 32];
             if file.read_exact(&mut body).is_err() {
                 break;
             }
             let number = |at: usize| u32::from_be_bytes(array_at(&body, at));
             packet = (number(16), number(20));
             this.excess |= packet.0 > MAX_FIXED_PACKET;
+            let (channels, bits) = (number(24), number(28));
+            if &body[8..12] == b"lpcm" && packet == (channels.saturating_mul(4), 1) && bits == 24 {
+                // Neither the demuxer nor ffmpeg, which takes them for packed ones.
+                return Err(io::Error::other(
+                    "24-bit samples in 4 bytes: expected 3 bytes, or 32-bit samples",
+                ));
+            }
         }
         if &chunk[..4] == b"chan" {
             let mut body = [0; 8];

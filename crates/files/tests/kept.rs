@@ -437,6 +437,17 @@ fn positions_of_caf_are_not_guessed() {
 }
 
 #[test]
+fn samples_of_caf_with_a_spare_byte_are_refused_by_name() {
+    let format = caf_format(8_000.0, b"lpcm", [8, 1, 2, 24]);
+    let bytes = caf(&[(b"desc", &format), (b"data", &[0; 804])]);
+    let error = Reader::from_seekable("a.caf", Cursor::new(bytes)).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "a.caf: cannot be read: 24-bit samples in 4 bytes: expected 3 bytes, or 32-bit samples"
+    );
+}
+
+#[test]
 fn samples_of_caf_may_extend_to_the_end() {
     let format = caf_format(8_000.0, b"lpcm", [2, 1, 1, 16]);
     let mut file = caf(&[(b"desc", &format), (b"data", &[[0; 4].to_vec(), [0x40, 0].repeat(100)].concat())]);
