@@ -57,9 +57,9 @@ impl Axis {
 
 /// Times to label in a recording of `seconds`, at most 14, and the distance between them, s.
 pub(super) fn time_ticks(seconds: f64) -> (Vec<f64>, f64) {
-    const STEPS: [f64; 21] = [
-        0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0,
-        1_800.0, 3_600.0, 7_200.0, 14_400.0,
+    const STEPS: [f64; 24] = [
+        0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0,
+        300.0, 600.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 14_400.0,
     ];
     const MAX_TICKS: f64 = 14.0;
     let step = STEPS.into_iter().find(|step| seconds / step < MAX_TICKS).unwrap_or(86_400.0);
@@ -69,7 +69,7 @@ pub(super) fn time_ticks(seconds: f64) -> (Vec<f64>, f64) {
 
 /// A time as m:ss or h:mm:ss, with the decimals that labels `step` apart need.
 pub(super) fn time_label(seconds: f64, step: f64, with_hours: bool) -> String {
-    let digits = if step < 0.1 { 2 } else { usize::from(step < 1.0) };
+    let digits = [1.0, 0.1, 0.01].into_iter().filter(|&unit| step < unit).count();
     let scale = 10_f64.powi(digits as i32);
     // In units of the last digit, so that 59.99 does not become 0:60.
     let units = (seconds * scale).round();

@@ -31,14 +31,20 @@ fn axes_have_round_ends_around_the_values() {
 
 #[test]
 fn times_are_minutes_and_seconds() {
-    for (seconds, step, count) in
-        [(2.0, 0.2, 11), (60.0, 5.0, 13), (0.5, 0.05, 11), (3_600.0, 300.0, 13), (7.3, 1.0, 8)]
-    {
+    for (seconds, step, count) in [
+        (2.0, 0.2, 11),
+        (60.0, 5.0, 13),
+        (0.5, 0.05, 11),
+        (3_600.0, 300.0, 13),
+        (7.3, 1.0, 8),
+        (0.008, 0.001, 9),
+    ] {
         let (ticks, found) = time_ticks(seconds);
         assert_eq!((found, ticks.len()), (step, count), "{seconds}");
     }
     for (seconds, step, hours, label) in [
         (0.4, 0.2, false, "0:00.4"),
+        (0.003, 0.001, false, "0:00.003"),
         (65.0, 5.0, false, "1:05"),
         (59.999, 0.01, false, "1:00.00"),
         (3_725.0, 300.0, true, "1:02:05"),
