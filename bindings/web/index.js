@@ -41,6 +41,7 @@ export function initialize(source) {
 export async function createLiveNode(context, options) {
   const { source, worklet, model, channels = 1, latency, ...given } = options ?? {};
   countOf(channels);
+  checkModel(model);
   // Imported on demand: workers have no AudioWorkletNode.
   const { createLive } = await import("./live.js");
   const { purpose, strength, no_neural, alpha_speech, alpha_noise, ...controls } = given;
@@ -72,6 +73,11 @@ function within(name, value, least, most) {
     throw failure("input", new RangeError(`${name}: expected a whole number from ${least} to ${most}`));
   }
   return value;
+}
+
+/** Refuses a dictionary that the module would read as an empty one. */
+function checkModel(model) {
+  if (model != null && !(model instanceof Uint8Array)) throw failure("model", new TypeError("model: expected a Uint8Array"));
 }
 
 /** Refuses names that a function does not take. */
@@ -164,6 +170,7 @@ export class Denoiser {
 
   static async create(given) {
     const { model, ...options } = given ?? {};
+    checkModel(model);
     await initialize();
     return new Denoiser(new NativeDenoiser(jsonOf(options), model));
   }

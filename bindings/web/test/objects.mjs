@@ -50,6 +50,14 @@ test("samples that are missing or of another kind are named", async () => {
   stream.free();
 });
 
+test("a dictionary that is no Uint8Array is named", async () => {
+  for (const model of [new ArrayBuffer(8), "x.safetensors", [1, 2], {}]) {
+    const wanted = { kind: "model", message: "model: expected a Uint8Array" };
+    await assert.rejects(Denoiser.create({ model }), wanted);
+    await assert.rejects(createLiveNode({}, { model }), wanted);
+  }
+});
+
 test("controls out of range are clamped, infinite ones too", () => {
   const live = denoiser.live(16000);
   for (const [controls, found] of [
