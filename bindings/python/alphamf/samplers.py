@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple, Union
 import numpy as np
 
 from . import _native
-from ._arrays import whole
+from ._arrays import check_number, whole
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -173,9 +173,14 @@ def sample(
     step = None
     if step_size is not None:
         step = tuple(step_size) if isinstance(step_size, (tuple, list)) else (step_size, None)
+        for number in step:
+            if number is not None:
+                check_number("step_size", number)
+    if target_acceptance is not None:
+        check_number("target_acceptance", target_acceptance)
     shape: Union[None, str, int] = preconditioner
     if isinstance(preconditioner, (int, np.integer)) and not isinstance(preconditioner, bool):
-        shape = f"low-rank-{preconditioner:d}"
+        shape = f"low-rank-{whole('preconditioner', preconditioner, 1, MAX_COUNT)}"
     if shape is not None and not isinstance(shape, str):
         raise TypeError(f"preconditioner of type {type(shape).__name__}: expected a name or a whole number")
     found = _native.sample(

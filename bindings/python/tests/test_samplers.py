@@ -134,10 +134,13 @@ def test_what_a_target_raises_is_raised():
         samplers.sample(gaussian, STARTS, step_size=-1.0)
     for name, value in [
         ("draws", 3), ("draws", 2**62), ("burn_in", -1), ("burn_in", 2**70), ("seed", -1), ("seed", 2**64), ("terms", 0),
-        ("draws", 10.5), ("minibatch", 0), ("minibatch", 11),
+        ("draws", 10.5), ("preconditioner", -1), ("minibatch", 0), ("minibatch", 11),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=f"{name} is {value}; expected"):
             samplers.sample(gaussian, STARTS, **{"terms": 10 if name == "minibatch" else None, name: value})
+    for name, value in [("draws", "9"), ("step_size", "9"), ("step_size", (1, "9")), ("target_acceptance", "9")]:
+        with pytest.raises(TypeError, match=f"{name} is '9'; expected a number"):
+            samplers.sample(gaussian, STARTS, **{name: value})
     with pytest.raises(MemoryError):
         samplers.sample(gaussian, STARTS, draws=10**14)
     with pytest.raises(ValueError, match="unknown metric"):
