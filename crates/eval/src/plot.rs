@@ -89,23 +89,32 @@ struct SlotPowers {
     samples: usize,
     filled: usize,
     sums: [f64; 2],
+    /// Whether the input has a sample that is not zero.
+    has_input: bool,
     means: Means<2>,
 }
 
 impl SlotPowers {
-    fn push(&mut self, values: [f64; 2]) {
+    fn push(&mut self, values: [f64; 2], has_input: bool) {
         self.sums = sums(self.sums, values);
+        self.has_input |= has_input;
         self.filled += 1;
         if self.filled == self.samples {
-            self.means.push(self.sums.map(|sum| sum / self.samples as f64));
-            (self.filled, self.sums) = (0, [0.0; 2]);
+            self.complete();
         }
+    }
+
+    /// Ends a slot. In digital silence the result is a little leakage, and what is removed is its negative: neither counts.
+    fn complete(&mut self) {
+        let sums = if self.has_input { self.sums } else { [0.0; 2] };
+        self.means.push(sums.map(|sum| sum / self.samples as f64));
+        (self.filled, self.sums, self.has_input) = (0, [0.0; 2], false);
     }
 
     /// The means, with those of the last slot, which may be shorter: silence fills it, so that it counts less.
     fn finish(mut self) -> Means<2> {
         if self.filled > 0 {
-            self.means.push(self.sums.map(|sum| sum / self.samples as f64));
+            self.complete();
         }
         self.means
     }
@@ -161,6 +170,7 @@ impl RecordingPlot {
                 samples: ((SLOT_SECONDS * f64::from(sample_rate)).round() as usize).max(1),
                 filled: 0,
                 sums: [0.0; 2],
+                has_input: false,
                 means: Means::new(),
             },
             mix: 1.0,
@@ -191,8 +201,9 @@ impl RecordingPlot {
         let length = removed.iter().map(Vec::len).min().unwrap_or(0);
         for n in 0..length {
             let samples = after.iter().zip(&removed).map(|(after, removed)| [after[n], removed[n]]);
-            self.powers
-                .push(samples.map(|samples| self.unmixed(samples.map(f64::from))).fold([0.0; 2], sums));
+            let has_input = samples.clone().any(|[after, removed]| after != -removed);
+            let powers = samples.map(|samples| self.unmixed(samples.map(f64::from))).fold([0.0; 2], sums);
+            self.powers.push(powers, has_input);
         }
         self.removed.push(&slices(&removed));
     }

@@ -192,6 +192,23 @@ fn the_snr_of_short_sections_is_drawn() {
     }
 }
 
+/// What leaks there would have one of 0 dB.
+#[test]
+fn digital_silence_has_no_snr() {
+    let noise = (0..16_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 16) as f32 / 65_536.0 - 0.5);
+    let (noisy, after): (Vec<f32>, Vec<f32>) =
+        noise.map(|x| (x, 0.25 * x)).chain(vec![(0.0, 1e-6); 16_000]).unzip();
+    let mut plot = RecordingPlot::new(8_000, 1, 0.064, FrequencyScale::Linear).unwrap();
+    plot.push(&[noisy], &[after]);
+    let svg = plot.finish(Caption { sample_rate: 8_000, channels: 1, seconds: 4.0, ..Caption::default() });
+    let svg = svg.svg().unwrap();
+    let line = svg.lines().find(|line| line.starts_with("<polyline") && line.contains("#C2570C")).unwrap();
+    let points = line.split_once("points=\"").unwrap().1.split_once('"').unwrap().0;
+    let heights: Vec<&str> =
+        points.split_whitespace().map(|point| point.split_once(',').unwrap().1).collect();
+    assert!(heights.len() > 20 && heights.iter().all(|height| height == &heights[0]), "{heights:?}");
+}
+
 /// The lines of the SNR in a figure of noise of which a quarter is kept, with this fraction of that in the output.
 fn snr_with_mix(mix: f32) -> Vec<String> {
     let noisy: Vec<f32> =
