@@ -53,16 +53,16 @@ export async function createLiveNode(context, options) {
 /** An error with the member `kind` of the module's own errors. */
 const failure = (kind, error) => Object.assign(error, { kind });
 
-function channelsOf(samples) {
+function channelsOf(samples, name = "samples") {
   const channels = samples instanceof Float32Array ? [samples] : Array.from(samples ?? []);
   if (channels.length === 0 || !channels.every((channel) => channel instanceof Float32Array)) {
-    throw failure("input", new TypeError("samples: expected a Float32Array, or an array of them"));
+    throw failure("input", new TypeError(`${name}: expected a Float32Array, or an array of them`));
   }
   try {
     // Throws for an array without memory. Thrown in the module, which does not unwind, it would lock a stream for good.
     for (const channel of channels) channel.keys();
   } catch {
-    throw failure("input", new TypeError("samples: the array is detached, as after a transfer to another thread"));
+    throw failure("input", new TypeError(`${name}: the array is detached, as after a transfer to another thread`));
   }
   return channels;
 }
@@ -179,7 +179,7 @@ export class Denoiser {
     const { gainStd = false, speechTrack = false, noise, ...unknown } = options ?? {};
     noneOf(unknown);
     const session = this.#handle.native.session(rateOf(sampleRate), countOf(channels), gainStd, speechTrack);
-    if (noise) session.setNoiseProfile(this.#handle.native, channelsOf(noise), sampleRate);
+    if (noise) session.setNoiseProfile(this.#handle.native, channelsOf(noise, "noise"), sampleRate);
     return new Stream(session, channels);
   }
 

@@ -48,6 +48,9 @@ test("samples that are missing or of another kind are named", async () => {
     await assert.rejects(denoise(wrong, 16000, { quality: "fast", no_neural: true }), wanted);
   }
   stream.free();
+  for (const wrong of [5, "abc", [], [0, 0], new Int16Array(9), [noise, undefined]]) {
+    assert.throws(() => denoiser.stream(16000, 1, { noise: wrong }), { ...wanted, message: wanted.message.replace("samples", "noise") });
+  }
 });
 
 test("a dictionary that is no Uint8Array is named", async () => {
