@@ -2,15 +2,19 @@
 """Late reverberation in measured rooms: `denoise --dereverb` beside weighted prediction error (WPE) on one microphone.
 
     pip install numpy scipy soundfile soxr pesq pystoi pyroomacoustics nara_wpe torchmetrics gammatone torchaudio
-    python eval/reverberation.py denoise DATA OUT [--voices 6]
+    python eval/reverberation.py denoise DATA OUT [--voices 6] [--every-room]
 
 DATA holds dev/speech16, dev/rir and dev/noise. Each voice, 10 s, in each of the measured rooms, with steady noise 20 dB below. Scores of
 the output against the voice with its room's first 50 ms: ESTOI, wide-band PESQ; without a reference, SRMR (torchmetrics). WPE runs with
 10, 20 and 40 taps (frames of 8 ms, behind a delay of three), each alone and with `denoise` after it; all are printed. Standard errors are
 over rooms, each the mean of its voices.
+
+With --every-room, all of dev/rir and the voice without a room: reverberation time of the response (three times its decay from -5 to -25 dB) and as
+`--stats` has it (median of octaves and voices), and the change of ESTOI and PESQ by `--dereverb 0.5`.
 """
 
 import argparse
+import json
 import subprocess
 from pathlib import Path
 
@@ -44,12 +48,35 @@ def scores(truth, found):
     return stoi(truth, found, RATE, extended=True), pesq(RATE, truth, found, "wb"), float(modulation)
 
 
+def time_of(response):
+    """Reverberation time, s."""
+    left = np.cumsum(response[::-1] ** 2)[::-1]
+    start, end = (np.argmax(left < left[0] * 10 ** (level / 10)) for level in (-5, -25))
+    return 3 * (end - start) / RATE
+
+
+def every_room(rooms, count, record, denoised, stats):
+    """Prints times and changes of scores in each room, and without one."""
+    for name, response in [*((path.stem, arrays.read(path)) for path in rooms), ("none", np.ones(1))]:
+        changes, times = [], []
+        for number in range(count):
+            truth = record(response, number)[1]
+            found = denoised("input", "--stats", stats), denoised("input", "--dereverb", "0.5")
+            octaves = json.loads(stats.read_text())["files"][0]["reverberation_seconds"]
+            times += [time for time in octaves or () if time is not None]
+            plain, dried = ((stoi(truth, x, RATE, extended=True), pesq(RATE, truth, x, "wb")) for x in found)
+            changes.append(np.subtract(dried, plain))
+        estimate = np.median(times) if times else np.nan
+        print(f"{name}: {time_of(response):.2f} s, estimate {estimate:.2f} s, change", np.mean(changes, 0).round(3), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("denoise", type=Path)
     parser.add_argument("data", type=existing_folder)
     parser.add_argument("out", type=Path)
     parser.add_argument("--voices", type=whole, default=6)
+    parser.add_argument("--every-room", action="store_true", help="reverberation times, and changes by --dereverb 0.5, in all of dev/rir")
     given = parser.parse_args()
     denoise, dev = given.denoise.resolve(), given.data / "dev"
     voices = files_of(dev / "speech16", "so762*")
@@ -64,21 +91,26 @@ def main():
         subprocess.run([denoise, "-q", "--force", at(source), at("found"), *options], check=True)
         return sf.read(at("found"))[0]
 
+    def record(response, number):
+        """Writes a voice in a room with noise; its samples, and the voice with the room's early part."""
+        direct = int(np.abs(response).argmax())
+        voice = arrays.voice_of(voices[number], LENGTH)
+        heard, truth = (fftconvolve(voice, r)[direct : direct + LENGTH] for r in (response, response[: direct + EARLY]))
+        heard = heard + arrays.noise_of(noises[(7 * number) % len(noises)], LENGTH) * heard.std() / 10
+        scale = 0.5 / np.abs(heard).max()
+        sf.write(at("input"), scale * heard, RATE, "FLOAT")
+        return scale * heard, scale * truth
+
+    if given.every_room:
+        return every_room(files_of(dev / "rir"), len(voices), record, denoised, given.out / "stats.json")
     names = ["input", "denoise", "--dereverb 0.5", "--dereverb 1"]
     names += [f"WPE {taps}" for taps in TAPS] + [f"WPE {taps}, denoise" for taps in TAPS]
     everything = []
     for room in rooms:
         response = arrays.read(room)
-        direct = int(np.abs(response).argmax())
-        early = response[: direct + EARLY]
         rows = []
-        for number, path in enumerate(voices):
-            voice = arrays.voice_of(path, LENGTH)
-            heard, truth = (fftconvolve(voice, r)[direct : direct + LENGTH] for r in (response, early))
-            heard = heard + arrays.noise_of(noises[(7 * number) % len(noises)], LENGTH) * heard.std() / 10
-            scale = 0.5 / np.abs(heard).max()
-            heard, truth = scale * heard, scale * truth
-            sf.write(at("input"), heard, RATE, "FLOAT")
+        for number in range(len(voices)):
+            heard, truth = record(response, number)
             found = [heard, denoised("input"), denoised("input", "--dereverb", "0.5"), denoised("input", "--dereverb", "1")]
             dried = [predicted(heard, taps) for taps in TAPS]
             found += dried

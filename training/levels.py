@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Trains the quantiles of the speech level: levels.py cells DENOISE CELLS MIXTURES..., levels.py learn CELLS OUT [--reference OUT.csv]
+"""Trains the quantiles of the speech level: levels.py cells DENOISE CELLS MIXTURES..., levels.py learn CELLS OUT [--reference OUT.csv],
+    levels.py held DENOISE MIXTURES [OPTIONS...]
 
 MIXTURES are folders as of make_levels.py or make_development.py: `noisy/KIND__NAME.wav`, the voices alone as `clean/KIND__NAME.wav`, and
 list.csv. `cells` runs the program DENOISE on the noisy side and keeps its features of every third octave in every 100 ms, and the level of the voice there: its mean
 square through an ideal filter, by one Fourier transform of the recording, in exactly that time. `learn` fits three quantiles of
 the level to that, prints how many levels they hold by kind, by SNR and by codec, every fold by a network that has not seen its voices and noises, and
 writes the network as OUT (models/speech-levels.safetensors); --reference writes some of its results for the tests of the program
-(src/denoiser/levels/reference.csv).
+(src/denoiser/levels/reference.csv). `held` prints the share of levels within the intervals that the program writes (`--levels`, with OPTIONS of denoise),
+the share below them, the pinball loss of the three quantiles and the median width.
 """
 
 import argparse
@@ -71,16 +73,23 @@ def levels_of(path):
     return 10 * np.log10(squares + 1e-30)
 
 
+def about(row):
+    return dict(kind=row["kind"], snr=row["snr_db"], fold=int(row.get("fold") or 0), kilobits=float(row.get("kilobits") or 0))
+
+
+def judged(expected, places, truth):
+    """Which cells are judged, by their expected levels, and the levels of the voice there."""
+    voice = np.maximum([truth[place] for place in places], np.percentile(truth, 95) - LOWEST)
+    return expected > np.percentile(expected, 95) - JUDGED, voice
+
+
 def recording(row, found, truth):
     """Inputs of all cells that are judged, and the level of the voice above the expected one."""
     places = sorted(found)
     expected = np.array([found[place][1] for place in places])
     inputs = np.array([found[place][2] for place in places])
-    voice = np.array([truth[place] for place in places])
-    judged = expected > np.percentile(expected, 95) - JUDGED
-    level = np.maximum(voice, np.percentile(truth, 95) - LOWEST) - expected
-    about = dict(kind=row["kind"], snr=row["snr_db"], fold=int(row.get("fold") or 0), kilobits=float(row.get("kilobits") or 0))
-    return about | dict(x=inputs[judged], y=level[judged])
+    chosen, voice = judged(expected, places, truth)
+    return about(row) | dict(x=inputs[chosen], y=(voice - expected)[chosen])
 
 
 def gather(denoise, folders):
@@ -163,21 +172,67 @@ def outside(recording, found, spread=SPREAD):
     return np.array([np.sum(y < median - below), np.sum(y > median + above), len(y)], float)
 
 
-def judge(recordings):
-    """The share of levels held and that below the interval, by kind, by SNR and by codec; and the error of codecs that fits best."""
-    found = list(intervals(recordings))
+def groups(r):
+    kilobits = f"{r['kind']} {r['kilobits']:g} kbit/s"
+    return (r["kind"], kilobits, "codecs") if r["kilobits"] else (r["kind"], f"{r['snr'] or 'no'} dB", "all but codecs")
+
+
+def report(recordings, counts):
+    """Prints the share of levels held and that below the interval, by kind, by SNR and by codec, and pinball loss and width if they are given."""
     rows = {}
-    for r, quantiles in zip(recordings, found):
-        counts = outside(r, quantiles)
-        groups = (r["kind"], f"{r['kind']} {r['kilobits']:g} kbit/s") if r["kilobits"] else (r["kind"], f"{r['snr'] or 'no'} dB", "all but codecs")
-        for group in groups:
-            rows.setdefault(group, []).append(counts)
+    for r, of in zip(recordings, counts):
+        for group in groups(r):
+            rows.setdefault(group, []).append(of)
     for group, those in sorted(rows.items()):
-        lower, upper, number = np.array(those).T
+        lower, upper, number, *others = np.array(those).T
         held = number - lower - upper
         share = held.sum() / number.sum()
         error = np.sqrt(len(those) * np.sum((held - share * number) ** 2) / max(len(those) - 1, 1)) / number.sum()
-        print(f"{group}: {100 * share:.1f} +- {100 * error:.1f} % held, {100 * lower.sum() / number.sum():.1f} % below", flush=True)
+        line = f"{group} ({len(those)}): {100 * share:.1f} +- {100 * error:.1f} % held, {100 * lower.sum() / number.sum():.1f} % below"
+        print(line, *(f", pinball loss {others[0].mean():.2f}, {np.median(others[1]):.1f} dB wide" if others else ""), sep="", flush=True)
+
+
+def written(denoise, path, options):
+    """By slot and band: level, and both ends of the interval, as the program writes them."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder, "levels.csv")
+        subprocess.run([denoise, path, f"{folder}/out.wav", "--levels", table, "-q", "--threads", "1", *options], check=True)
+        with open(table) as lines:
+            rows = list(csv.DictReader(lines))
+    found = {}
+    for row in rows:
+        # Where no voice is expected, there are no numbers.
+        values = [float(row[name] or "nan") for name in ("level_dbfs", "lower_dbfs", "upper_dbfs")]
+        if np.isfinite(values).all():
+            band = int(np.abs(np.array(EDGES) - float(row["low_hz"])).argmin())
+            found[round(10 * float(row["start_seconds"])), band] = values
+    return found
+
+
+def held(denoise, folder, options):
+    recordings, counts = [], []
+    with open(folder / "list.csv") as table:
+        for row in csv.DictReader(table):
+            truth = levels_of((folder / "clean" / row["file"]).with_suffix(".wav"))
+            found = written(denoise, folder / "noisy" / row["file"], options)
+            places = sorted(found)
+            if not places:
+                print(row["file"], "is left out: no levels", flush=True)
+                continue
+            values = np.array([found[place] for place in places])
+            chosen, voice = judged(values[:, 0], places, truth)
+            voice, (level, lower, upper) = voice[chosen], values[chosen].T
+            misses = ((of, voice - quantile) for quantile, of in ((level, 0.5), (lower, 0.05), (upper, 0.95)))
+            loss = sum(np.maximum(of * miss, (of - 1) * miss).mean() for of, miss in misses)
+            recordings.append(about(row))
+            counts.append([np.sum(voice < lower), np.sum(voice > upper), len(voice), loss, np.median(upper - lower)])
+    report(recordings, counts)
+
+
+def judge(recordings):
+    """Reports what intervals hold, and the error of codecs that fits best."""
+    found = list(intervals(recordings))
+    report(recordings, [outside(r, quantiles) for r, quantiles in zip(recordings, found)])
 
     def miss(spread):
         sums = {}
@@ -225,8 +280,14 @@ def main():
     of_learn.add_argument("cells")
     of_learn.add_argument("out")
     of_learn.add_argument("--reference")
+    of_held = commands.add_parser("held")
+    of_held.add_argument("denoise")
+    of_held.add_argument("mixtures", type=existing_folder)
+    of_held.add_argument("options", nargs=argparse.REMAINDER)
     a = parser.parse_args()
-    if a.command == "cells":
+    if a.command == "held":
+        held(a.denoise, a.mixtures, a.options)
+    elif a.command == "cells":
         torch.save(gather(a.denoise, a.mixtures), a.cells)
     else:
         recordings = loaded(a.cells)

@@ -36,3 +36,25 @@ def test_too_few_mixtures_are_refused(tmp_path, ended):
         assert ended(levels.main, "learn", tmp_path / "cells.pt", tmp_path / "out") == f"{tmp_path}/cells.pt: {numbers}, expected 5 in 2 at least"
     assert "No such file" in ended(levels.main, "learn", tmp_path / "typo.pt", tmp_path / "out")
     assert "typo: no such folder" in ended(levels.main, "cells", "denoise", tmp_path / "cells.pt", tmp_path / "typo")
+
+
+def test_share_of_levels_within_the_intervals(tmp_path, monkeypatch, capsys):
+    """Of four cells one is above its interval, and one is not judged; a recording without levels is left out."""
+    for side in ("clean", "noisy"):
+        (tmp_path / side).mkdir()
+        for name in "ab":
+            sf.write(tmp_path / side / f"{name}.wav", np.sin(2 * np.pi * 1000 * np.arange(4800) / 16000) * 2**0.5 / 10, 16000)
+    (tmp_path / "list.csv").write_text("kind,file,snr_db\nwind,a.wav,5\nwind,b.wav,5\n")
+    # The tone has -20 dBFS in the third octave of 1 kHz.
+    lines = {"a": "0.0,890.9,-20,-25,-15\n0.1,890.9,-20,-22,-15\n0.2,890.9,-30,-40,-21\n0.2,125.0,-90,-95,-85\n", "b": "0.0,890.9,,,\n"}
+
+    def denoise(command, **_):
+        name = command[command.index("--levels") + 1]
+        name.write_text("start_seconds,low_hz,level_dbfs,lower_dbfs,upper_dbfs\n" + lines[command[1].stem])
+        assert command[-2:] == ["--quality", "fast"]
+
+    monkeypatch.setattr(levels.subprocess, "run", denoise)
+    levels.held("denoise", tmp_path, ["--quality", "fast"])
+    left_out, *found = capsys.readouterr().out.splitlines()
+    assert left_out == "b.wav is left out: no levels"
+    assert found[-1] == "wind (1): 66.7 +- 0.0 % held, 0.0 % below, pinball loss 2.60, 10.0 dB wide"
