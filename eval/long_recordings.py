@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from signals import active_power, band, existing_folder, mixtures, new_folders, read_exactly, root_mean_square, run, si_sdr, whole
+from signals import active_power, band, existing_folder, mixtures, new_folders, read_channels, read_exactly, root_mean_square, run, si_sdr, whole
 
 FILES, RECORDINGS = 69, 3
 NOISE_DB = -5
@@ -41,6 +41,8 @@ def changed(kind, noise, rate):
 
 def make(folder, out, rate):
     names, voices, noises = mixtures(folder, FILES, rate)
+    if len(names) < RECORDINGS:
+        raise SystemExit(f"{folder}: {len(names)} mixtures, expected {RECORDINGS} or more")
     voices = [voice / np.sqrt(active_power(voice, rate, name)) for voice, name in zip(voices, names)]
     noises = [10 ** (NOISE_DB / 20) * noise / root_mean_square(noise, name) for noise, name in zip(noises, names)]
     new_folders(out, "clean", "long", "alone")
@@ -63,13 +65,16 @@ def score(out, in_long, alone):
     for kind in KINDS:
         rows = []
         for number in range(RECORDINGS):
-            found, rate = soundfile.read(in_long / f"{kind}__{number}.wav")
-            at = 0
-            for path in sorted((out / "clean").glob(f"{kind}__{number}-*.wav")):
-                voice = read_exactly(path, rate)[:, 0]
-                own = [read_exactly(folder / path.name, rate, len(voice))[:, 0] for folder in (out / "alone", alone)]
-                rows.append([si_sdr(voice, x) for x in (own[0], found[at : at + len(voice)], own[1])])
-                at += len(voice)
+            paths = sorted((out / "clean").glob(f"{kind}__{number}-*.wav"))
+            if not paths:
+                raise SystemExit(f"{out}: no recordings of `make`")
+            rate = read_channels(paths[0])[1]
+            voices = [read_exactly(path, rate)[:, 0] for path in paths]
+            ends = np.cumsum([len(voice) for voice in voices])
+            joined = np.split(read_exactly(in_long / f"{kind}__{number}.wav", rate, ends[-1])[:, 0], ends[:-1])
+            for path, voice, found in zip(paths, voices, joined):
+                noisy, own = (read_exactly(folder / path.name, rate, len(voice))[:, 0] for folder in (out / "alone", alone))
+                rows.append([si_sdr(voice, x) for x in (noisy, found, own)])
         noisy, joined, single = np.array(rows).T
         difference = joined - single
         error = difference.std(ddof=1) / np.sqrt(len(rows))

@@ -11,6 +11,7 @@ import soundfile
 
 import hum
 import impulses
+import long_recordings
 import signals
 import stereo
 import transcription
@@ -86,6 +87,21 @@ def test_made_recordings_are_scored_and_results_of_other_lengths_refused(script,
         soundfile.write(cut / path.name, soundfile.read(path)[0][:-9], RATE)
     samples, channels = (12 if script is turns else 14) * RATE, "2 channels" if script is stereo else "1 channel"
     assert ended(script.main, "score", out, cut).endswith(f": expected {samples} samples of {channels} at 16000 Hz")
+
+
+def test_sentences_of_long_recordings_are_scored(tmp_path, ended, monkeypatch, capsys):
+    """Slices of what was joined are the sentences alone, so that nothing lies between them."""
+    main, out, made = long_recordings.main, tmp_path / "out", mixtures(tmp_path / "mixtures", 5, rate=8000)
+    assert ended(main, "make", mixtures(tmp_path / "few", 2), out) == f"{tmp_path}/few: 2 mixtures, expected 3 or more"
+    assert ended(main, "score", tmp_path, tmp_path, tmp_path) == f"{tmp_path}: no recordings of `make`"
+    for words in (("make", made, out, "--rate", 8000), ("score", out, out / "long", out / "alone")):
+        monkeypatch.setattr(sys, "argv", ["script.py", *map(str, words)])
+        main()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5 and all(line.endswith(" dB, +0.00 ± 0.00") for line in lines)
+    assert ended(main, "make", made, out, "--rate", 8000).endswith(": not empty, expected a new folder")
+    soundfile.write(path := out / "long/few__0.wav", soundfile.read(path)[0][:-9], 8000)
+    assert ended(main, "score", out, out / "long", out / "alone") == f"{path}: expected 96000 samples of 1 channel at 8000 Hz"
 
 
 def test_clicks_need_the_corpus_and_the_program(tmp_path, ended):
