@@ -87,8 +87,7 @@ impl PresenceNet {
         if frames > 0 {
             odds = self.network.forward(&features(&bands, frames));
         }
-        let mut passages = SoftPassages::new(power, bins);
-        passages.add_lost(&bands.divide(&odds, soft_passages::BINS));
+        let passages = SoftPassages::new(power, bins, &bands.divide(&odds, soft_passages::BINS));
         let levelled = || Bands::new(&passages.levelled(power, bins), bins, &edges(), None);
         let input = || features(&levelled(), frames);
         passages.raise(variation, &mut odds, input, |input| self.network.forward(input));

@@ -16,8 +16,15 @@ pub(super) const SOFT: f64 = 0.158_489;
 const COMMON: f64 = 0.015_849;
 /// Amount by which the log odds of the second estimate are lowered, as noise in pauses is as loud as speech there.
 pub(super) const MARGIN: f32 = 1.0;
-/// Frames before and after a soft passage that the network sees as well.
+/// Frames before and after a soft passage that the network sees as well, unless it is a long one.
 const CONTEXT: usize = 16;
+/// Frames of a long passage, at least: 1 s. It reaches to the louder voice beside it, which the network does not see: beside that
+/// voice, it takes the softer one for noise. Shorter passages are mostly pauses, in which a competing talker would be kept.
+const LONG: usize = 62;
+/// A long passage ends where the power of a syllable is higher than its loudest one by this factor, 3 dB.
+const LOUDER: f64 = 2.0;
+/// Power relative to the loudest second at which it ends, too: -3 dB.
+const LOUD: f64 = 0.5;
 /// Frames over which the power is averaged to find how much it varies in a passage.
 const SYLLABLE: usize = 4;
 
@@ -34,21 +41,39 @@ pub(super) struct SoftPassages {
 }
 
 impl SoftPassages {
-    /// The soft passages of powers (bins x frames).
-    pub(super) fn new(power: &[f32], bins: usize) -> Self {
+    /// The soft passages of powers (bins x frames), and the lost passages of a first estimate that divides the powers in [`BINS`]
+    /// like this.
+    pub(super) fn new(power: &[f32], bins: usize, estimate: &Division) -> Self {
         let range = BINS.start.min(bins)..BINS.end.min(bins);
         let of_frame = |frame: &[f32]| frame[range.clone()].iter().map(|&x| f64::from(x)).sum();
         let powers: Vec<f64> = power.chunks_exact(bins).map(of_frame).collect();
         let levels = averaged(&powers, REACH);
         let loudest = levels.iter().copied().fold(0.0, f64::max);
-        let twice = levels.iter().map(|&level| level < SOFT * loudest).collect();
-        Self { levels, loudest, powers, twice }
+        let twice: Vec<bool> = levels.iter().map(|&level| level < SOFT * loudest).collect();
+        let lost = lost_passages(estimate, |frame| !twice[frame]);
+        let mut this = Self { levels, loudest, powers, twice };
+        this.extend_long();
+        lost.into_iter().for_each(|passage| this.twice[passage].fill(true));
+        this
     }
 
-    /// Adds the lost passages of a first estimate that divides the powers in [`BINS`] like this.
-    pub(super) fn add_lost(&mut self, estimate: &Division) {
-        for passage in lost_passages(estimate, |frame| !self.twice[frame]) {
-            self.twice[passage].fill(true);
+    /// Extends long passages to the louder voice beside them, which raises the level of the last half second.
+    fn extend_long(&mut self) {
+        let syllables = averaged(&self.powers, SYLLABLE / 2);
+        let [at_least, at_most] = [SOFT, LOUD].map(|factor| factor * self.loudest);
+        let frames = syllables.len();
+        let long: Vec<_> = runs(frames, |frame| self.twice[frame]).filter(|run| run.len() >= LONG).collect();
+        for Range { start, end } in long {
+            let loudest = syllables[start..end].iter().copied().fold(0.0, f64::max);
+            let loud = (LOUDER * loudest).clamp(at_least, at_most);
+            let is_soft = |&frame: &usize| syllables[frame] < loud;
+            let before = (start.saturating_sub(REACH)..start).rev().take_while(is_soft).count();
+            let after = (end..frames.min(end + REACH)).take_while(is_soft).count();
+            for (beside, nearest) in [(start - before..start, start), (end..end + after, end - 1)] {
+                let level = self.levels[nearest];
+                self.levels[beside.clone()].fill(level);
+                self.twice[beside].fill(true);
+            }
         }
     }
 
@@ -72,8 +97,9 @@ impl SoftPassages {
             if self.variation(passage.clone()) < variation {
                 continue;
             }
-            let start = passage.start.saturating_sub(CONTEXT) / PAIR * PAIR;
-            let end = (passage.end + CONTEXT).min(frames).next_multiple_of(PAIR);
+            let context = if passage.len() < LONG { CONTEXT } else { 0 };
+            let start = passage.start.saturating_sub(context) / PAIR * PAIR;
+            let end = (passage.end + context).min(frames).next_multiple_of(PAIR);
             match passages.last_mut() {
                 Some(last) if start <= last.end => last.end = end,
                 _ => passages.push(start..end),
@@ -85,7 +111,9 @@ impl SoftPassages {
     /// How much the power varies in a passage of at least one frame: its highest mean over a syllable relative to the 10 %
     /// quantile of these means, at least 1.
     fn variation(&self, passage: Range<usize>) -> f64 {
-        let start = passage.start.saturating_sub(SYLLABLE - 1);
+        // A long passage is as long as it can be.
+        let before = if passage.len() < LONG { SYLLABLE - 1 } else { 0 };
+        let start = passage.start.saturating_sub(before);
         let mut powers: Vec<f64> =
             self.powers[start..passage.end].windows(SYLLABLE).map(|near| near.iter().sum()).collect();
         let highest = powers.iter().copied().fold(0.0, f64::max);
@@ -149,6 +177,8 @@ mod tests {
     use super::*;
 
     const FRAMES: usize = 601;
+    /// An estimate without lost passages.
+    const FIRST: Division = Division { kept: Vec::new(), removed: Vec::new() };
 
     /// Frames 0 to 199 are loud, 200 to 399 softer by 12 dB, the others by 30 dB; of 300 bins.
     fn power() -> Vec<f32> {
@@ -158,7 +188,7 @@ mod tests {
     #[test]
     fn levelled_passages_within_the_range_have_one_level() {
         let power = power();
-        let levelled = SoftPassages::new(&power, 300).levelled(&power, 300);
+        let levelled = SoftPassages::new(&power, 300, &FIRST).levelled(&power, 300);
         let decibels = |t: usize| 10.0 * levelled[300 * t + 50].log10();
         assert!((decibels(100) - decibels(300)).abs() < 0.01);
         assert!((decibels(100) - decibels(500) - 12.0).abs() < 0.01);
@@ -168,10 +198,10 @@ mod tests {
     #[test]
     fn only_soft_frames_are_raised_and_never_lowered() {
         let power = power();
-        let passages = SoftPassages::new(&power, 300);
+        let passages = SoftPassages::new(&power, 300, &FIRST);
         let [passage] = &passages.with_context(1.0)[..] else { panic!() };
-        // Six of 63 frames that are loud make a mean of -8 dB.
-        assert!((224..228).contains(&(passage.start + CONTEXT)) && passage.end == FRAMES + 1, "{passage:?}");
+        // A syllable of five frames reaches two to either side.
+        assert!((200..=204).contains(&passage.start) && passage.end == FRAMES + 1, "{passage:?}");
         // What is found is the number of the pair in the input, less 200, and the margin.
         let mut input = Grid::new(1, 1, FRAMES.div_ceil(PAIR));
         (0..).zip(&mut input.values).for_each(|(pair, value)| *value = (pair - 200) as f32 + MARGIN);
@@ -184,6 +214,15 @@ mod tests {
     }
 
     #[test]
+    fn a_short_passage_has_a_context() {
+        // Of 100 frames without power, 59 have less than -8 dB in their second.
+        let power: Vec<f32> = (0..FRAMES).flat_map(|t| [f32::from(!(200..300).contains(&t)); 300]).collect();
+        let passages = SoftPassages::new(&power, 300, &FIRST);
+        let [passage] = &passages.with_context(1.0)[..] else { panic!() };
+        assert!((204..208).contains(&passage.start) && (292..296).contains(&passage.end), "{passage:?}");
+    }
+
+    #[test]
     fn passages_of_little_variation_are_left_out() {
         // The first soft passage varies by 5 dB, the second by 20 dB, in words of 30 frames.
         let level = |t: usize| match (t / 200, t / 30 % 2) {
@@ -192,7 +231,7 @@ mod tests {
             (_, word) => [0.000_1, 0.01][word],
         };
         let power: Vec<f32> = (0..800).flat_map(|t| [level(t); 300]).collect();
-        let passages = SoftPassages::new(&power, 300);
+        let passages = SoftPassages::new(&power, 300, &FIRST);
         let starts =
             |variation| passages.with_context(variation).iter().map(|x| x.start / 200).collect::<Vec<_>>();
         assert_eq!(starts(1.0), [1, 3]);
@@ -203,7 +242,7 @@ mod tests {
     #[test]
     fn silence_and_few_bins_have_no_soft_passages() {
         for (power, bins) in [(vec![0.0; 600], 300), (Vec::new(), 300), (vec![f32::MAX; 12], 4)] {
-            let passages = SoftPassages::new(&power, bins);
+            let passages = SoftPassages::new(&power, bins, &FIRST);
             assert!(passages.with_context(1.0).is_empty());
             assert!(passages.levelled(&power, bins).iter().all(|x| x.is_finite()));
         }
