@@ -33,7 +33,7 @@ impl Correlator {
     }
 
     /// The largest peak among `shifts` of `take` against `reference`, samples: `take[n + shift]` is `reference[n]`. `None` if it is
-    /// not above `least` times the root mean square.
+    /// not above `least` times the root mean square, or if there are no shifts.
     pub(super) fn peak(
         &self,
         reference: &[f32],
@@ -52,6 +52,9 @@ impl Correlator {
         shifts: RangeInclusive<isize>,
         least: f64,
     ) -> Option<Peak> {
+        if shifts.is_empty() {
+            return None;
+        }
         let Self { size, hertz, inverse, .. } = self;
         let mut cross = self.spectrum(reference)?;
         for (bin, (reference, take)) in cross.iter_mut().zip(of_take).enumerate() {
@@ -91,4 +94,19 @@ pub(super) struct Peak {
     pub(super) shift: f64,
     /// Its height, in units of the root mean square.
     pub(super) height: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peak_is_at_the_shift_of_the_take_and_none_without_shifts() {
+        let noise: Vec<f32> =
+            (0..600).map(|n: u32| (n.wrapping_mul(2_654_435_761) % 1009) as f32 - 504.0).collect();
+        let correlator = Correlator::new(1200, 8000.0);
+        let peak = |shifts| correlator.peak(&noise[7..], &noise, shifts, 3.0).map(|peak| peak.shift.round());
+        assert_eq!(peak(-20..=20), Some(7.0));
+        assert_eq!(peak(20..=-20), None);
+    }
 }
