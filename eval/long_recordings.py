@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from signals import active_power, band, existing_folder, mixtures, new_folders, read_channels, read_exactly, root_mean_square, run, si_sdr, whole
+from signals import active_power, band, existing_folder, mean_and_error, mixtures, new_folders, read_channels, read_exactly, root_mean_square, run, si_sdr, whole
 
 FILES, RECORDINGS = 69, 3
 NOISE_DB = -5
@@ -76,9 +76,8 @@ def score(out, in_long, alone):
                 noisy, own = (read_exactly(folder / path.name, rate, len(voice))[:, 0] for folder in (out / "alone", alone))
                 rows.append([si_sdr(voice, x) for x in (noisy, found, own)])
         noisy, joined, single = np.array(rows).T
-        difference = joined - single
-        error = difference.std(ddof=1) / np.sqrt(len(rows))
-        print(f"{kind}: noisy {noisy.mean():.2f}, long {joined.mean():.2f}, alone {single.mean():.2f} dB, {difference.mean():+.2f} ± {error:.2f}")
+        difference = mean_and_error(joined - single, "+.2f")
+        print(f"{kind}: noisy {noisy.mean():.2f}, long {joined.mean():.2f}, alone {single.mean():.2f} dB, {difference}")
 
 
 def main():

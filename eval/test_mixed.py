@@ -65,11 +65,6 @@ def test_mixtures_that_do_not_fit_are_refused(script, tmp_path, ended):
     assert ended(script.main, "score", tmp_path, tmp_path) == f"{tmp_path}: no recordings of `make`"
 
 
-def test_the_mean_of_one_value_has_no_error():
-    assert signals.mean_and_error([1.0], ".2f") == "1.00"
-    assert signals.mean_and_error([1.0, 3.0], "+.1f") == "+2.0 ± 1.0"
-
-
 @pytest.mark.parametrize("script", (turns, stereo, hum))
 def test_made_recordings_are_scored_and_results_of_other_lengths_refused(script, tmp_path, ended, monkeypatch, capsys):
     out = tmp_path / "out"
