@@ -107,6 +107,6 @@ mod tests {
         let correlator = Correlator::new(1200, 8000.0);
         let peak = |shifts| correlator.peak(&noise[7..], &noise, shifts, 3.0).map(|peak| peak.shift.round());
         assert_eq!(peak(-20..=20), Some(7.0));
-        assert_eq!(peak(20..=-20), None);
+        assert_eq!(peak(RangeInclusive::new(20, -20)), None);
     }
 }
