@@ -310,7 +310,7 @@ fn averaged(values: &[Complex<f64>], weights: &[f64], kernel: &[f64]) -> Vec<Com
 
 /// Response of a periodic Hann window of `window` samples to a tone whose frequency is less than a bin above or below that of
 /// the bin.
-fn response(bins: f64, window: usize) -> f64 {
+pub(super) fn response(bins: f64, window: usize) -> f64 {
     let angle = PI * bins;
     let sinc = if angle.abs() < 1e-4 { 1.0 } else { libm::sin(angle) / angle };
     0.5 * window as f64 * sinc / (1.0 - bins * bins)

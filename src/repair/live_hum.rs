@@ -1,6 +1,8 @@
 //! Causal removal of hum for real-time audio.
 
-use super::hum::{MAX_DISTANCE, MAX_HERTZ, NEAR, PRESENT, QUIET, Steady, WINDOW_SECONDS, modulus, unit};
+use super::hum::{
+    MAX_DISTANCE, MAX_HERTZ, NEAR, PRESENT, QUIET, Steady, WINDOW_SECONDS, modulus, response, unit,
+};
 use super::offset::SILENCE_SECONDS;
 use crate::range::SettingsError;
 use crate::transform::{hann, window_samples};
@@ -26,11 +28,21 @@ const ITERATIONS: usize = 5;
 const NEAR_FRAMES: usize = 27;
 /// Last frames whose quiet level tells whether the tone is still there.
 const LAST_FRAMES: usize = 16;
+/// Number of the last frames that lack a tone which has ended.
+const END_FRAMES: usize = 2;
+/// Steps in a hop: after each, the hum is compared with the samples.
+const STEPS: usize = 8;
+/// Number of steps in which the samples have less power than the hum if all of it has ended: 24 ms, more than a period of the
+/// mains.
+const END_STEPS: usize = 3;
+/// Maximum power of the samples relative to the hum then.
+const END_POWER: f64 = 0.1;
 
 /// Subtracts hum from a channel causally and without latency. Allocates nothing.
 ///
 /// Tones are found as those of [`Hum`](super::Hum), in the last four seconds, and go on from there: with the amplitude, phase and
-/// frequency of a robust fit. Each is found again every half second. Digital silence ends them.
+/// frequency of a robust fit. Each is found again every half second. All end as soon as the samples cannot hold them, and one
+/// that the last frames lack.
 #[derive(Clone)]
 pub(crate) struct LiveHum {
     /// Samples per second.
@@ -42,6 +54,8 @@ pub(crate) struct LiveHum {
     /// The samples of the last frame without the first hop, and the next `filled` ones.
     samples: Vec<f32>,
     filled: usize,
+    /// Energies of the samples and of the hum in the last steps, the latest first.
+    energies: [[f64; 2]; END_STEPS],
     /// Zeros at the end of the samples so far, and how many are digital silence.
     zeros: usize,
     silence: usize,
@@ -102,6 +116,7 @@ impl LiveHum {
             window: hann(window).map(|weight| weight as f32).collect(),
             samples: vec![0.0; window],
             filled: 0,
+            energies: Default::default(),
             zeros: 0,
             silence: ((SILENCE_SECONDS * rate) as usize).max(1),
             bins,
@@ -125,15 +140,18 @@ impl LiveHum {
     pub(crate) fn reset(&mut self) {
         self.samples.fill(0.0);
         (self.filled, self.zeros, self.last, self.count, self.part) = (0, 0, 0, 0, 0);
+        self.energies = Default::default();
         self.tones.fill(None);
     }
 
     /// Subtracts the hum from the next samples, and writes it to `hum`.
     pub(crate) fn remove(&mut self, samples: &mut [f32], hum: &mut [f32]) {
         let start = self.samples.len() - self.hop;
+        let step = self.hop.div_ceil(STEPS);
         let mut done = 0;
         while done < samples.len() {
-            let count = (self.hop - self.filled).min(samples.len() - done);
+            let end = (self.filled + step - self.filled % step).min(self.hop);
+            let count = (end - self.filled).min(samples.len() - done);
             let (samples, hum) = (&mut samples[done..done + count], &mut hum[done..done + count]);
             self.samples[start + self.filled..][..count].copy_from_slice(samples);
             self.count_zeros(samples);
@@ -141,15 +159,33 @@ impl LiveHum {
             for tone in self.tones.iter_mut().flatten() {
                 tone.add(hum);
             }
-            samples.iter_mut().zip(&*hum).for_each(|(sample, hum)| *sample -= hum);
+            for (sample, hum) in samples.iter_mut().zip(&*hum) {
+                let squares = [*sample, *hum].map(|x| f64::from(x).powi(2));
+                self.energies[0].iter_mut().zip(squares).for_each(|(sum, square)| *sum += square);
+                *sample -= hum;
+            }
             self.filled += count;
             done += count;
+            if self.filled == end {
+                self.end_step(step);
+            }
             if self.filled == self.hop {
                 self.filled = 0;
                 self.add_frame();
                 self.samples.copy_within(self.hop.., 0);
             }
         }
+    }
+
+    /// Ends all tones, and forgets frames, if the last samples cannot hold them.
+    fn end_step(&mut self, step: usize) {
+        let [samples, hum] = [0, 1].map(|of| self.energies.iter().map(|energies| energies[of]).sum::<f64>());
+        if samples < END_POWER * hum {
+            self.count = 0;
+            self.tones.iter_mut().flatten().for_each(|tone| tone.slope = -1.0 / step as f64);
+        }
+        self.energies.rotate_right(1);
+        self.energies[0] = [0.0; 2];
     }
 
     /// Forgets frames and tones in digital silence.
@@ -181,6 +217,11 @@ impl LiveHum {
         }
         for tone in &mut self.tones {
             *tone = tone.filter(|tone| tone.slope >= 0.0);
+        }
+        let has_ended =
+            self.tones.map(|tone| tone.is_some_and(|tone| self.has_ended(tone.place, modulus(tone.now))));
+        for (tone, _) in self.tones.iter_mut().zip(has_ended).filter(|(_, has_ended)| *has_ended) {
+            *tone = tone.map(|tone| Tone { slope: -tone.slope, ..tone });
         }
         if self.count < MIN_FRAMES {
             return;
@@ -232,6 +273,13 @@ impl LiveHum {
         libm::sqrt(quiet(&mut squares[..self.count]))
     }
 
+    /// Whether the last frames lack a tone of this frequency, in bins, and amplitude.
+    fn has_ended(&self, place: f64, amplitude: f64) -> bool {
+        let bin = place.round();
+        let least = PRESENT * amplitude * 0.5 * response(place - bin, self.window.len());
+        self.values(bin as usize).take(END_FRAMES).all(|x| modulus(x) < least)
+    }
+
     /// The tone at a bin with this quiet level, which fades in from the next sample on, if there is one.
     fn tone(&self, bin: usize, quiet_level: f64) -> Option<Tone> {
         let mut values = [Complex::default(); FRAMES];
@@ -256,6 +304,9 @@ impl LiveHum {
             return None;
         }
         let step = step + (change / amplitude).im / self.rate;
+        if self.has_ended(step * window / TAU, modulus(amplitude)) {
+            return None;
+        }
         Some(Tone {
             now: amplitude * unit(step * 0.5 * window),
             turn: unit(step),
@@ -360,10 +411,15 @@ mod tests {
         let end = 6 * RATE as usize;
         let mut hum = hum(RATE, &speech);
         hum[end..].fill(0.0);
-        let (_, found) = removed(&sum(&speech, &hum), RATE, 256);
-        assert!(found[end - 5_000..end].iter().any(|x| *x != 0.0));
-        let left = power(&double(&found[end + RATE as usize..])) / power(&speech);
-        assert!(left < 1e-3, "{left} of the power of the voice");
+        // Below a voice, and in its pause.
+        for (pause, seconds) in [(0.0, 0.3), (0.5, 0.05)] {
+            let mut x = speech.clone();
+            x[end..][..(pause * f64::from(RATE)) as usize].iter_mut().for_each(|x| *x *= 1e-3);
+            let (_, found) = removed(&sum(&x, &hum), RATE, 256);
+            assert!(found[end - 5_000..end].iter().any(|x| *x != 0.0));
+            let left = power(&double(&found[end + (seconds * f64::from(RATE)) as usize..])) / power(&speech);
+            assert!(left < 1e-3, "{seconds} s behind the end: {left} of the power of the voice");
+        }
     }
 
     #[test]
