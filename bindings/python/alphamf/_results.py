@@ -65,9 +65,10 @@ class SpeechTrack:
 class Denoised:
     """A denoised recording.
 
-    ``speech`` and ``residual``, the recording minus the speech, have the shape and type of the recording. ``stats`` has the
-    fields that ``denoise --stats`` reports of a file's samples. ``residual``, ``gain_std``, ``levels`` and
-    ``speech_track`` are ``None`` unless requested, ``noise`` (the noise profile) is ``None`` without ``noise_from``.
+    ``speech`` and ``residual``, the recording minus the speech, have the shape and type of the recording. They
+    add up to it with ``int16``, too, as their dither is opposite. ``stats`` has the fields that ``denoise --stats`` reports
+    of a file's samples. ``residual``, ``gain_std``, ``levels`` and ``speech_track`` are ``None`` unless requested,
+    ``noise`` (the noise profile) is ``None`` without ``noise_from``.
     """
 
     speech: Array

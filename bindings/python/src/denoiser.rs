@@ -8,7 +8,7 @@ use alphamf::denoiser::{
 };
 use alphamf::transform::FrameGrid;
 use alphamf::{DenoiseError, Dictionary, Options, ProgressCallback};
-use alphamf_files::{Container, Metadata, OutputSpec, Writer};
+use alphamf_files::{Container, Dither, Metadata, OutputSpec, Writer};
 use alphamf_signal::SampleFormat;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
@@ -94,12 +94,13 @@ impl Denoiser {
             container: Container::Raw,
             length: None,
             channel_mask: None,
-            dither: session.dither(SampleFormat::Int16, SampleFormat::Int16),
+            dither: session.dither(SampleFormat::Int16, SampleFormat::Int16).map(Dither::new),
         };
-        let integers = || is_integer.then(|| Integers::new(layout)).transpose();
-        let mut codes = vec![integers()?];
+        let integers = |layout| is_integer.then(|| Integers::new(layout)).transpose();
+        let mut codes = vec![integers(layout)?];
         if residual {
-            codes.push(integers()?);
+            // Opposite dither, so that speech and residual add up to the recording.
+            codes.push(integers(OutputSpec { dither: layout.dither.map(Dither::negated), ..layout })?);
         }
         let grid = grid(&self.denoiser, sample_rate)?;
         let state = State { session, codes, grid, clipped: 0, interrupted: false };

@@ -68,7 +68,7 @@ pub struct Arguments {
 
     /// Write the removed signal: input minus output.
     ///
-    /// With -o, a folder. Excludes --live.
+    /// Output and residual of one depth add up to the input, as their dither is opposite. With -o, a folder. Excludes --live.
     #[arg(long, value_name = "FILE", conflicts_with = "live", help_heading = "Reports")]
     residual: Option<PathBuf>,
 

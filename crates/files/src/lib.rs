@@ -50,5 +50,5 @@ pub use losses::Losses;
 pub use metadata::Metadata;
 pub use raw::{InvalidRawFormat, RawFormat};
 pub use reader::{EXTENSIONS, MAX_HELD_BYTES, Reader, has_extension, read, read_with_losses};
-pub use spec::{Container, OutputSpec};
+pub use spec::{Container, Dither, OutputSpec};
 pub use writer::{Writer, check_distinct, encode, write};

@@ -36,6 +36,28 @@ impl Container {
     }
 }
 
+/// Triangular dither of ±1 step, added before rounding to integers. Digital silence stays silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dither {
+    pub(super) seeds: SeedTree,
+    pub(super) negated: bool,
+}
+
+impl Dither {
+    /// Dither drawn from `seeds`.
+    #[must_use]
+    pub fn new(seeds: SeedTree) -> Self {
+        Self { seeds, negated: false }
+    }
+
+    /// The same dither with the opposite sign: two parts of a recording that are rounded with the one and the other add up
+    /// to its codes.
+    #[must_use]
+    pub fn negated(self) -> Self {
+        Self { negated: !self.negated, ..self }
+    }
+}
+
 /// What a [`Writer`](crate::Writer) writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputSpec {
@@ -53,9 +75,8 @@ pub struct OutputSpec {
     /// Speaker positions, as the bits of `dwChannelMask`; `None` if unknown, never guessed from the number of channels. FLAC
     /// implies default positions for up to eight channels and stores others in a tag.
     pub channel_mask: Option<u32>,
-    /// Source of the triangular dither of ±1 step that is added before rounding to integers; none if not given. Digital
-    /// silence stays silent.
-    pub dither: Option<SeedTree>,
+    /// Dither of integers; none if not given.
+    pub dither: Option<Dither>,
 }
 
 impl OutputSpec {

@@ -126,8 +126,8 @@ impl Writer {
 
     fn begin_with(name: &Path, spec: OutputSpec, sink: Sink, encoder: Encoder) -> Result<Self, WriteError> {
         let dither = match spec.dither {
-            Some(streams) if spec.format.is_integer() => {
-                (0..spec.channels as u64).map(|channel| streams.rng(channel)).collect()
+            Some(dither) if spec.format.is_integer() => {
+                (0..spec.channels as u64).map(|channel| dither.seeds.rng(channel)).collect()
             }
             _ => Vec::new(),
         };
@@ -230,8 +230,9 @@ impl Writer {
         self.clipped += u64::from(code.round().abs() > full_scale);
         if let Some(random) = self.dither.get_mut(channel) {
             let triangular = random.random::<f64>() - random.random::<f64>();
+            let negated = self.spec.dither.is_some_and(|dither| dither.negated);
             if sample != 0.0 {
-                code += triangular;
+                code += if negated { -triangular } else { triangular };
             }
         }
         code.round().clamp(-full_scale, full_scale - 1.0) as i32

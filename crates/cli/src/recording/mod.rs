@@ -19,7 +19,7 @@ use alphamf::denoiser::{NoiseProfile, SessionOutput, SessionSettings, SpeechLeve
 use alphamf::signal::SampleFormat;
 use alphamf::{Denoiser, Session};
 use alphamf_eval::plot::{Caption, MIN_DRAWS, RecordingPlot};
-use alphamf_files::{Container, OutputSpec};
+use alphamf_files::{Container, Dither, OutputSpec};
 use anyhow::Context;
 use engine::Engine;
 use found::Counted;
@@ -161,8 +161,8 @@ impl Recording<'_> {
     fn outputs(&self, spec: OutputSpec, source: &Source) -> anyhow::Result<Outputs> {
         let is_original = !is_standard(self.input) && self.input.is_file() && self.processing.raw.is_none();
         let original = is_original.then_some(self.input);
-        let create = |path: &Path| {
-            let spec = OutputSpec { container: self.container(path), ..spec };
+        let create = |path: &Path, dither| {
+            let spec = OutputSpec { container: self.container(path), dither, ..spec };
             Output::create(
                 path,
                 self.replace,
@@ -175,8 +175,13 @@ impl Recording<'_> {
         let has_pictures =
             spec.container == Container::Flac || self.processing.encoded(self.output).is_some();
         Ok(Outputs {
-            speech: create(self.output)?,
-            residual: self.reports.residual.map(create).transpose()?,
+            speech: create(self.output, spec.dither)?,
+            // Opposite dither, so that output and residual add up to the input.
+            residual: self
+                .reports
+                .residual
+                .map(|path| create(path, spec.dither.map(Dither::negated)))
+                .transpose()?,
             has_pictures,
         })
     }
@@ -231,7 +236,7 @@ impl Recording<'_> {
             container,
             length: reader.length(),
             channel_mask: reader.channel_mask(),
-            dither: session.dither(source.format(), format),
+            dither: session.dither(source.format(), format).map(Dither::new),
         }
     }
 

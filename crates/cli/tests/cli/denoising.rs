@@ -124,23 +124,23 @@ fn the_mix_and_the_residual_add_up_to_the_recording() {
     let (_, recorded) = read(&input);
     let run = |options: &[&str]| {
         let residual = ["--residual", residual.to_str().unwrap()];
-        denoise([&input, &output])
-            .args(FAST)
-            .arg("--no-dither")
-            .args(residual)
-            .args(options)
-            .assert()
-            .success();
+        denoise([&input, &output]).args(FAST).args(residual).args(options).assert().success();
         (read(&output).1, read(Path::new(residual[1])).1)
     };
-    let (wet, removed) = run(&[]);
     let step = 1.0 / 32_768.0;
     let close = |a: f32, b: f32| (a - b).abs() < 1.1 * step;
-    assert!(wet.iter().zip(&removed).zip(&recorded).all(|((a, b), c)| close(a + b, *c)));
+    for options in [&[][..], &["--no-dither"]] {
+        let (wet, removed) = run(options);
+        let differing = wet.iter().zip(&removed).zip(&recorded).filter(|((a, b), c)| *a + *b != **c).count();
+        // A sample is one code off if its float lies within rounding of the middle of two codes.
+        assert!(differing <= 5, "{options:?}: {differing} of {}", recorded.len());
+        assert!(wet.iter().zip(&removed).zip(&recorded).all(|((a, b), c)| close(a + b, *c)), "{options:?}");
+    }
+    let (wet, removed) = run(&["--no-dither"]);
     assert!(removed.iter().any(|x| x.abs() > 100.0 * step));
     let (dry, nothing) = run(&["--mix", "0"]);
     assert!(dry == recorded && nothing.iter().all(|&x| x == 0.0));
-    let (half, _) = run(&["--mix", "0.5"]);
+    let (half, _) = run(&["--mix", "0.5", "--no-dither"]);
     assert!(half.iter().zip(&wet).zip(&recorded).all(|((h, w), r)| close(*h, 0.5 * (w + r))));
     for mix in ["1.1", "-0.1", "nan", "x"] {
         denoise([&input, &output]).arg(format!("--mix={mix}")).assert().code(USAGE);
