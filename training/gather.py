@@ -4,7 +4,7 @@
 Sources, licences and checksums are in sources.toml. A source is a git repository at a commit, of which DIR holds a clone
 (OWNER+NAME, OWNER+NAME/repo or OWNER+NAME.git), or a Debian package, which lies in --packages or is brought by `apt-get
 download`. Writes OUT/speech/VOICE__*.flac (16 kHz) and OUT/noise/KIND__*.flac (native rate), mono, and a manifest.csv in each: source,
-path, SHA-256 of the original file, licence. A source that is done is not done again; with other settings it is.
+path, SHA-256 of the original file (of each, if several are joined), licence. A source that is done is not done again; with other settings it is.
 
 At most `cap` clips and `minutes` are taken of a voice or kind. Noises below `rate` Hz are left out; with `join`, noises that are
 too short are put one after another. A noise gives one clip of at most 40 s; with `pieces`, a longer one at most so many. A voice is
@@ -177,19 +177,19 @@ def noise_of(x, rate):
 
 
 def joined(pieces, rate):
-    """Clips of some seconds, of pieces (samples, path, SHA-256) one after another: samples, paths, SHA-256."""
+    """Clips of some seconds, of pieces (samples, path, SHA-256) one after another: samples, paths, SHA-256 of each."""
     rng = np.random.default_rng(1)
-    parts, paths, digest = [], [], hashlib.sha256()
+    parts, paths, digests = [], [], []
     for samples, path, checksum in sorted(pieces, key=lambda piece: piece[1]):
         level = 0.7 * 10 ** (rng.uniform(*JOINED_DB) / 20) / np.abs(samples).max()
         parts += [samples * level, np.zeros(int(rng.uniform(*GAP_SECONDS) * rate))]
         paths.append(path)
-        digest.update(checksum.encode())
+        digests.append(checksum)
         if sum(map(len, parts)) >= JOINED_SECONDS * rate:
-            yield np.concatenate(parts), " + ".join(paths), digest.hexdigest()
-            parts, paths, digest = [], [], hashlib.sha256()
+            yield np.concatenate(parts), paths, digests
+            parts, paths, digests = [], [], []
     if sum(map(len, parts)) >= NOISE_SECONDS[0] * rate:
-        yield np.concatenate(parts), " + ".join(paths), digest.hexdigest()
+        yield np.concatenate(parts), paths, digests
 
 
 def label_of(source, match):
@@ -217,8 +217,8 @@ def gather(source, out, clones, packages, taken=()):
     os.makedirs(folder, exist_ok=True)
     speech = source["kind"] == "speech"
 
-    def keep(label, y, rate, path, digest, number=0):
-        name = f"{label}__{source['name']}-{digest[:12]}{f'-{number}' if number else ''}.flac"
+    def keep(label, y, rate, path, digest, stem, number=0):
+        name = f"{label}__{source['name']}-{stem[:12]}{f'-{number}' if number else ''}.flac"
         sf.write(os.path.join(folder, name), y, rate, subtype="PCM_16")
         of_label[label] = of_label.get(label, 0) + 1
         seconds[label] = seconds.get(label, 0) + len(y) / rate
@@ -261,11 +261,12 @@ def gather(source, out, clones, packages, taken=()):
             if why:
                 dropped[why] = dropped.get(why, 0) + 1
             else:
-                keep(label, y, RATE if speech else rate, path, digest, number)
+                keep(label, y, RATE if speech else rate, path, digest, digest, number)
     for (label, rate), pieces in short.items():
-        for y, paths, digest in joined(pieces, rate):
+        for y, paths, digests in joined(pieces, rate):
             if not full(label):
-                keep(label, y, rate, paths, digest)
+                stem = hashlib.sha256("".join(digests).encode()).hexdigest()
+                keep(label, y, rate, " + ".join(paths), " + ".join(digests), stem)
     minutes = sum(seconds.values()) / 60
     print(f"{source['name']}: {len(rows)} clips, {minutes:.1f} min, {len(of_label)} labels, left out: {dropped}", flush=True)
     return rows
@@ -296,7 +297,7 @@ def main():
             for old in os.listdir(state):
                 if re.fullmatch(re.escape(source["name"]) + r"-[0-9a-f]{12}\.json", old):
                     os.remove(os.path.join(state, old))
-            taken = {row[COLUMNS.index("sha256")] for rows in merged.values() for row in rows}
+            taken = {digest for rows in merged.values() for row in rows for digest in row[COLUMNS.index("sha256")].split(" + ")}
             rows = gather(source, a.out, a.clones, a.packages or os.path.join(a.out, "packages"), taken)
             with open(done + ".part", "w") as f:
                 json.dump(rows, f)

@@ -26,7 +26,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import voices
-from common import mean_and_error, new_folders, si_sdr
+from common import cut, mean_and_error, new_folders, si_sdr
 from export import write
 from losses import compressed_error
 from make_expressive import power_above_75_hz
@@ -72,10 +72,9 @@ def noises(data):
     return files, np.array(weight) / np.sum(weight)
 
 
-def cut(x, n, rng):
-    x = np.tile(x, -(-n // len(x)) + 1)
-    at = int(rng.integers(0, len(x) - n + 1))
-    return x[at : at + n]
+def cut_anywhere(x, n, rng):
+    """Like `cut`, but the part may begin anywhere in a noise that is repeated. `cut` would make other mixtures."""
+    return cut(np.tile(x, -(-n // len(x)) + 1), n, rng)
 
 
 def voice_track(kind, files, n, rng):
@@ -111,9 +110,9 @@ def mix(out, data, count, seed):
             voice = names[rng.integers(len(names))] if names else "none"
             x = voice_track(kind, kinds[kind][voice], n, rng) if names else np.zeros(n)
             noise = files[rng.choice(len(files), p=weights)]
-            z = cut(read(noise, RATE).astype(np.float64), n, rng)
+            z = cut_anywhere(read(noise, RATE).astype(np.float64), n, rng)
             if rng.random() < 0.25:
-                other = cut(read(files[rng.choice(len(files), p=weights)], RATE).astype(np.float64), n, rng)
+                other = cut_anywhere(read(files[rng.choice(len(files), p=weights)], RATE).astype(np.float64), n, rng)
                 level = lambda v: np.sqrt((v**2).mean()) + 1e-9
                 z = z / level(z) + 10 ** (rng.uniform(-12, 0) / 20) * other / level(other)
             if rng.random() < 0.25 and names:

@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -76,6 +77,30 @@ def test_what_an_earlier_source_gave_is_left_out(clones, tmp_path):
     first = rows_of(clones, tmp_path, files="^rain")
     later = rows_of(clones, tmp_path, taken={row[6] for row in first})
     assert {row[5] for row in later} == {name for name in SECONDS if name.startswith("wind")}
+
+
+def test_what_an_earlier_source_joined_is_left_out(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    # The last one alone is too short for a clip.
+    clips = {f"knock/{i}.wav": 0.1 * rng.standard_normal(int(seconds * RATE)) for i, seconds in enumerate((0.5, 0.5, 0.5, 0.3))}
+    tree = tmp_path / "someone+knocks"
+    for name, x in clips.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        sf.write(tree / name, x, RATE)
+    read = lambda path: lambda: (tree / path).read_bytes()
+    monkeypatch.setattr(gather, "git_files", lambda source, _: [(path, read(path)) for path in sorted(clips) if re.search(source["files"], path)])
+    keys = dict(kind="noise", repository="someone/knocks", commit="0", licence="CC0", kinds=KINDS, join=True)
+    sources = [dict(keys, name="first", files="[012]"), dict(keys, name="again", files="wav$")]
+    monkeypatch.setattr(gather.tomllib, "load", lambda _: dict(source=sources))
+    monkeypatch.setattr(sys, "argv", ["gather.py", str(tmp_path / "out"), "--clones", str(tmp_path)])
+    gather.main()
+    with open(tmp_path / "out" / "noise" / "manifest.csv", newline="") as f:
+        rows = list(csv.DictReader(f))
+    assert [row["path"] for row in rows] == ["knock/0.wav + knock/1.wav + knock/2.wav"]
+    checksums = [hashlib.sha256(read(path)()).hexdigest() for path in sorted(clips)[:3]]
+    assert rows[0]["sha256"].split(" + ") == checksums
+    # The name is that of earlier versions.
+    assert rows[0]["file"] == f"wind__first-{hashlib.sha256(''.join(checksums).encode()).hexdigest()[:12]}.flac"
 
 
 def test_settings_whose_clips_were_replaced_are_gathered_again(clones, tmp_path, monkeypatch):
