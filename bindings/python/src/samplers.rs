@@ -259,6 +259,11 @@ pub fn sample<'py>(
             ("minibatch", minibatch.is_some(), !kind.has_test()),
             ("metric", metric.is_some(), has_metric),
             ("hessian", hessian.is_some(), is_newtonian),
+            (
+                "preconditioner",
+                preconditioner.is_some_and(|shape| shape != "none"),
+                !has_metric && !is_newtonian,
+            ),
             ("metropolis", metropolis, kind == SamplerKind::Hamcmc),
             ("target_acceptance", target_acceptance.is_some(), kind.has_test() && !is_newtonian || is_tested),
         ],
@@ -307,7 +312,10 @@ pub fn sample<'py>(
 }
 
 /// Refuses what is given and of no effect: name, whether it is given, whether the sampler uses it.
-fn refuse_unused(kind: SamplerKind, settings: [(&str, bool, bool); 6]) -> PyResult<()> {
+fn refuse_unused(
+    kind: SamplerKind,
+    settings: impl IntoIterator<Item = (&'static str, bool, bool)>,
+) -> PyResult<()> {
     match settings.into_iter().find(|(_, is_given, is_used)| *is_given && !is_used) {
         Some((name, ..)) => {
             Err(PyValueError::new_err(format!("{name} is given, but {kind} does not use it")))

@@ -169,6 +169,7 @@ def test_settings_without_effect_are_refused():
         ("hmc", {"metric": lambda theta: np.ones(2)}, "metric"),
         ("sgld", {"hessian": lambda theta: np.eye(2)}, "hessian"),
         ("nmc", {"hessian": lambda theta: np.eye(2), "step_size": 0.1}, "step_size"),
+        ("sgrld", {"metric": lambda theta: np.ones(2), "preconditioner": "dense"}, "preconditioner"),
         ("nuts", {"metropolis": True}, "metropolis"),
         ("sgld", {"target_acceptance": 0.7}, "target_acceptance"),
         ("hamcmc", {"target_acceptance": 0.7}, "target_acceptance"),

@@ -44,6 +44,14 @@ pub(super) fn check(
     if holds { Ok(()) } else { Err(SamplerError::Setting { name, value, expected }) }
 }
 
+pub(super) fn check_combination(
+    setting: &'static str,
+    with: &'static str,
+    holds: bool,
+) -> Result<(), SamplerError> {
+    if holds { Ok(()) } else { Err(SamplerError::Incompatible { setting, with }) }
+}
+
 pub(super) fn check_shape(dimension: usize, blocks: usize) -> Result<(), SamplerError> {
     check("dimension", dimension as f64, "at least 1", dimension > 0)?;
     check("number of blocks", blocks as f64, "at least 1", blocks > 0)

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::gradient::check;
+use super::gradient::check_combination;
 use super::warm_up::in_dimensions;
 use super::*;
 use crate::random::SeedTree;
@@ -196,28 +196,25 @@ impl SamplerKind {
 
     /// Refuses options that the sampler does not have.
     fn check(self, options: &SamplerOptions) -> Result<(), SamplerError> {
-        let off =
-            |name, on: bool, has: bool| check(name, f64::from(on), "0 (off) with this sampler", has || !on);
+        let off = |setting, on: bool, has: bool| check_combination(setting, self.name(), has || !on);
         let is_hamcmc = self == Self::Hamcmc;
         // A fold leaves HAMCMC without its shadow test, and friction without a metric that makes it fit.
         let needs_step = matches!(self, Self::Hamcmc | Self::Sghmc | Self::Sgnht);
         // A given step of HAMCMC is not adapted.
         let adapts = is_hamcmc && options.metropolis && options.step_size.is_none();
         let aims = self.has_test() && self != Self::Newtonian || adapts;
+        let steady = match (is_hamcmc, options.metropolis) {
+            (true, true) => "a given step_size of hamcmc",
+            (true, false) => "hamcmc without metropolis",
+            _ => self.name(),
+        };
         let metric = options.metric.is_some_and(|metric| metric != MetricShape::None);
-        off("mirroring", options.mirror, !self.has_test() && self != Self::Sgrhmc)?;
-        check(
-            "mirroring without a step size",
-            f64::from(options.mirror),
-            "0 (off) with this sampler: give a step size, or a mirrored target",
-            !(options.mirror && needs_step) || options.step_size.is_some(),
-        )?;
-        off("metric of the warm-up", metric, self.has_warm_up())?;
+        off("mirror", options.mirror, !self.has_test() && self != Self::Sgrhmc)?;
+        off("mirror without step_size", options.mirror && options.step_size.is_none(), !needs_step)?;
+        off("metric", metric, self.has_warm_up())?;
         off("pairs", options.pairs.is_some(), is_hamcmc)?;
         off("metropolis", options.metropolis, is_hamcmc)?;
-        let acceptance = options.target_acceptance.unwrap_or_default();
-        let expected = "none, as this sampler adapts no step to an acceptance";
-        check("target acceptance", acceptance, expected, aims || options.target_acceptance.is_none())
+        check_combination("target_acceptance", steady, aims || options.target_acceptance.is_none())
     }
 
     /// Whether a warm-up may adapt a metric and the step.

@@ -15,7 +15,7 @@
 //! **Do not use where** dimensions are many or curvature is unbounded: matrices are dense, and Euler steps diverge.
 
 use super::dense::{cholesky, semidefinite_root, solve, solve_lower};
-use super::gradient::{Engine, check};
+use super::gradient::{Engine, check_combination};
 use super::matrix::{Matrix, Spectrum};
 use super::vector::is_sound;
 use super::{GradientSettings, Real, Sampler, SamplerError, Start, Step, Target};
@@ -133,7 +133,7 @@ impl<R: Recipe> RecipeSampler<R> {
         settings: GradientSettings,
         streams: SeedTree,
     ) -> Result<Self, SamplerError> {
-        check("mirroring of a recipe", f64::from(settings.mirror), "0 (off)", !settings.mirror)?;
+        check_combination("mirror", "a recipe", !settings.mirror)?;
         let engine = Engine::new(dimension, 1, settings, streams)?;
         let size = dimension + recipe.auxiliary(dimension);
         let stream = streams.child(0).rng(0);

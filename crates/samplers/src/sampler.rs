@@ -16,6 +16,14 @@ pub enum SamplerError {
         /// The range that it must lie in.
         expected: &'static str,
     },
+    /// Two settings that are in range, or a setting and a sampler, exclude each other.
+    #[error("sampler setting {setting} cannot be combined with {with}")]
+    Incompatible {
+        /// The setting that is refused.
+        setting: &'static str,
+        /// The sampler or the other setting.
+        with: &'static str,
+    },
     /// A matrix is not symmetric or not definite.
     #[error("{what} is not {expected}: found {value}")]
     Matrix {

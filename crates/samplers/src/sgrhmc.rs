@@ -15,7 +15,7 @@
 //! **Use where** the local scale varies over the target and a metric follows it.
 //! **Do not use where** the metric falls to zero or does not bound the curvature: Euler steps then diverge.
 
-use super::gradient::{Engine, check};
+use super::gradient::{Engine, check_combination};
 use super::matrix::Matrix;
 use super::metric::{FactoredMetric, Power, Room};
 use super::momentum::{Momenta, Mover, settle};
@@ -42,7 +42,7 @@ impl<T: Real> Sgrhmc<T> {
         settings: GradientSettings,
         streams: SeedTree,
     ) -> Result<Self, SamplerError> {
-        check("SGRHMC mirroring", f64::from(settings.mirror), "0 (off)", !settings.mirror)?;
+        check_combination("mirror", "SGRHMC", !settings.mirror)?;
         let engine = Engine::new(dimension, blocks, settings, streams)?;
         let momenta = Momenta::new(&engine, Room::default(), streams);
         Ok(Self { engine, metric: FactoredMetric::new(dimension, blocks), momenta })

@@ -46,7 +46,7 @@ mod settings;
 
 use rand::RngExt;
 
-use super::gradient::{Engine, check};
+use super::gradient::{Engine, check, check_combination};
 use super::lbfgs::InverseHessian;
 use super::vector::{add_scaled, dot, for_blocks};
 use super::{DualAveraging, GradientSettings, Real, Sampler, SamplerError, Start, Step, StepRule, Target};
@@ -169,9 +169,9 @@ impl<T: Real> Hamcmc<T> {
     /// another. If pairs are those of moves: choose [`Pairs::States`] first.
     pub fn with_metropolis(mut self) -> Result<Self, SamplerError> {
         let GradientSettings { mirror, drift_limit, temperature, .. } = self.settings.gradient;
-        check("HAMCMC mirroring with Metropolis", f64::from(mirror), "0 (off)", !mirror)?;
-        check("HAMCMC drift limit with Metropolis", drift_limit, "infinite", drift_limit == f64::INFINITY)?;
-        check("HAMCMC temperature with Metropolis", temperature, "1", temperature == 1.0)?;
+        check_combination("mirror", METROPOLIS, !mirror)?;
+        check_combination("drift_limit", METROPOLIS, drift_limit == f64::INFINITY)?;
+        check_combination("temperature", METROPOLIS, temperature == 1.0)?;
         check_metropolis(self.pairs, true)?;
         self.metropolis = true;
         Ok(self)
@@ -203,8 +203,8 @@ impl<T: Real> Hamcmc<T> {
     /// density is then another.
     pub fn with_step_adaptation(mut self, target_acceptance: f64) -> Result<Self, SamplerError> {
         let GradientSettings { mirror, temperature, .. } = self.settings.gradient;
-        check("HAMCMC mirroring with step adaptation", f64::from(mirror), "0 (off)", !mirror)?;
-        check("HAMCMC temperature with step adaptation", temperature, "1", temperature == 1.0)?;
+        check_combination("mirror", "step adaptation of HAMCMC", !mirror)?;
+        check_combination("temperature", "step adaptation of HAMCMC", temperature == 1.0)?;
         let inside = target_acceptance > 0.0 && target_acceptance < 1.0;
         check("target acceptance", target_acceptance, "in (0, 1)", inside)?;
         self.target_acceptance = Some(target_acceptance);
@@ -220,10 +220,12 @@ impl<T: Real> Hamcmc<T> {
     }
 }
 
+/// The test in errors.
+const METROPOLIS: &str = "the Metropolis test of HAMCMC";
+
 /// Refuses a test of moves with pairs of moves, which depend on the chain that moves.
 fn check_metropolis(pairs: Pairs, metropolis: bool) -> Result<(), SamplerError> {
-    let states = pairs == Pairs::States;
-    check("HAMCMC pairs of states with Metropolis", f64::from(states), "1 (on)", states || !metropolis)
+    check_combination("pairs of moves", METROPOLIS, pairs == Pairs::States || !metropolis)
 }
 
 impl<T: Real> Hamcmc<T> {

@@ -33,7 +33,7 @@ mod view;
 
 use std::str::FromStr;
 
-use super::gradient::check;
+use super::gradient::{check, check_combination};
 use super::{DualAveraging, Minibatch, Real, Sampler, SamplerError, Start, Step, Target};
 use crate::random::{SeedTree, SeededRng};
 use estimate::{Estimate, scale_of_gradient};
@@ -221,12 +221,7 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
             check("rank of the metric", rank as f64, "at least 1", rank > 0)?;
         }
         let (mirrors, plain) = (inner.mirrors(), settings.metric == MetricShape::None);
-        check(
-            "mirroring with a metric",
-            f64::from(mirrors),
-            "0 (off), or the metric none",
-            plain || !mirrors,
-        )?;
+        check_combination("mirror", "the metric of a warm-up", plain || !mirrors)?;
         let (dimension, blocks) = inner.shape();
         Ok(Self {
             inner,

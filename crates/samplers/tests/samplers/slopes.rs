@@ -135,8 +135,12 @@ fn tested_hamcmc_has_no_bias_at_any_step() {
     let settings = HamcmcSettings { gradient: mirrored, memory: 3, ..HamcmcSettings::default() };
     let sampler =
         Hamcmc::<f64>::new(2, 1, settings, SeedTree::new(1)).unwrap().with_pairs(Pairs::States).unwrap();
-    assert!(matches!(sampler.clone().with_metropolis().unwrap_err(), SamplerError::Setting { .. }));
-    assert!(matches!(sampler.with_step_adaptation(0.9).unwrap_err(), SamplerError::Setting { .. }));
+    let with = "the Metropolis test of HAMCMC";
+    let refused = SamplerError::Incompatible { setting: "mirror", with };
+    assert_eq!(sampler.clone().with_metropolis().unwrap_err(), refused);
+    let with = "step adaptation of HAMCMC";
+    let refused = SamplerError::Incompatible { setting: "mirror", with };
+    assert_eq!(sampler.with_step_adaptation(0.9).unwrap_err(), refused);
     let cold =
         HamcmcSettings { gradient: GradientSettings { temperature: 0.0, ..self::settings(0.1) }, ..settings };
     let cold =
