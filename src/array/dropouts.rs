@@ -5,7 +5,7 @@ use crate::transform::{Spectrogram, bin_power};
 use std::ops::Range;
 
 /// Duration from which on a silent channel has dropped out, s. In shorter gaps it keeps its image of the speech, from the others.
-const LEAST_SECONDS: f64 = 1.0;
+const MIN_DROPOUT_SECONDS: f64 = 1.0;
 
 /// Finds, frame by frame, the channels that have dropped out.
 pub(super) struct Dropouts {
@@ -27,7 +27,7 @@ pub(super) struct Part {
 impl Dropouts {
     /// For frames that are `hop_seconds` apart.
     pub(super) fn new(channels: usize, hop_seconds: f64) -> Self {
-        Self { least: (LEAST_SECONDS / hop_seconds).ceil() as usize, silent: vec![0; channels] }
+        Self { least: (MIN_DROPOUT_SECONDS / hop_seconds).ceil() as usize, silent: vec![0; channels] }
     }
 
     /// Divides the frames `span` of every channel, which follow those of the last call, by the channels that sound: those with the

@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::voice_activity::{LOUDEST_SECONDS, MIN_LEVEL, SpeechBands};
+use super::voice_activity::{LOUDEST_FALL_SECONDS, MIN_LEVEL, SpeechBands};
 use crate::decibels::decibels;
 use crate::kernels::vector;
 use crate::transform::Stft;
@@ -15,8 +15,6 @@ use std::collections::VecDeque;
 
 /// Duration of a slot, s.
 const SLOT_SECONDS: f64 = 0.01;
-/// Probability from which a slot belongs to speech.
-const THRESHOLD: f32 = 0.5;
 /// Slots without speech that a section outlasts: pauses of up to 0.3 s, as in real-time voice activity.
 const HANG_OVER_SLOTS: u64 = 30;
 /// Slots of the shortest section.
@@ -38,8 +36,8 @@ const LEVEL_WEIGHT: f32 = 0.122;
 
 /// Speech over time: its probability in slots of 10 ms, and the sections that have it.
 ///
-/// A section begins and ends with a slot of probability 0.5 or more; pauses of up to 0.3 s do not end it, and sections of
-/// less than 0.05 s are left out.
+/// A section begins and ends with a slot of at least the [`THRESHOLD`](Self::THRESHOLD); pauses of up to 0.3 s do not end it,
+/// and sections of less than 0.05 s are left out.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SpeechTrack {
     /// Duration of a slot, s.
@@ -50,6 +48,11 @@ pub struct SpeechTrack {
     pub probability: Vec<f32>,
     /// Sections with speech, in order. A section is returned when it has ended: later than its slots.
     pub segments: Vec<SpeechSegment>,
+}
+
+impl SpeechTrack {
+    /// Probability from which a slot belongs to speech.
+    pub const THRESHOLD: f32 = 0.5;
 }
 
 /// A section with speech.
@@ -170,7 +173,7 @@ impl TrackMeter {
         let newest = self.frames.len() - 1;
         // The power around the newest frame lacks those that follow.
         let level = self.level(newest);
-        let fall = (self.frame_seconds / LOUDEST_SECONDS) as f32;
+        let fall = (self.frame_seconds / LOUDEST_FALL_SECONDS) as f32;
         self.loudest = level.max(self.loudest - fall).max(libm::log(MIN_LOUDEST) as f32);
         while self.first_frame + self.frames.len() as u64 > self.estimates + LOOK_AHEAD as u64 {
             self.estimate(f64::INFINITY);
@@ -247,7 +250,7 @@ impl TrackMeter {
         let number = self.slots;
         self.slots += 1;
         self.done.probability.push(probability);
-        if probability >= THRESHOLD {
+        if probability >= SpeechTrack::THRESHOLD {
             let open = self.open.get_or_insert(Open {
                 start: number,
                 end: number,

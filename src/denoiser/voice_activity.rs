@@ -32,13 +32,13 @@ const EDGES_HZ: [f64; BANDS + 1] = [
     3_900.0, 5_000.0, 6_200.0, 8_000.0,
 ];
 /// Bands with the highest fractions of speech, whose mean is the fraction of the frame.
-const HIGHEST: usize = 4;
+const HIGHEST_BANDS: usize = 4;
 /// Time constants of the fraction of speech and of its power, s.
 const FRACTION_SECONDS: f64 = 0.06;
 const POWER_SECONDS: f64 = 0.03;
 /// The loudest power of speech: initial value (mean square 0.01), and time in which it falls by a factor of e, s.
-const INITIAL_LOUDEST: f32 = -4.6;
-pub(super) const LOUDEST_SECONDS: f64 = 5.0;
+const INITIAL_LOUDEST_LOG_POWER: f32 = -4.6;
+pub(super) const LOUDEST_FALL_SECONDS: f64 = 5.0;
 /// Minimum natural logarithm of the power of speech relative to the loudest.
 pub(super) const MIN_LEVEL: f32 = -9.0;
 /// Added to powers before the logarithm.
@@ -92,7 +92,7 @@ impl SpeechBands {
         }
         let whole = means.iter().sum::<f32>() / BANDS as f32;
         means.sort_unstable_by(|a, b| b.total_cmp(a));
-        SpeechFraction { highest: means[..HIGHEST].iter().sum::<f32>() / HIGHEST as f32, whole }
+        SpeechFraction { highest: means[..HIGHEST_BANDS].iter().sum::<f32>() / HIGHEST_BANDS as f32, whole }
     }
 }
 
@@ -129,10 +129,10 @@ impl VoiceDetector {
             bands: SpeechBands::new(bins, bin_hertz),
             fraction_step: step(FRACTION_SECONDS),
             power_step: step(POWER_SECONDS),
-            fall: (frame_seconds / LOUDEST_SECONDS) as f32,
+            fall: (frame_seconds / LOUDEST_FALL_SECONDS) as f32,
             fraction: 0.0,
             power: 0.0,
-            loudest: INITIAL_LOUDEST,
+            loudest: INITIAL_LOUDEST_LOG_POWER,
             probability: 0.0,
             speaking: false,
             hop: hop as u64,
@@ -179,7 +179,7 @@ impl VoiceDetector {
     /// Returns to the initial state.
     pub(super) fn reset(&mut self) {
         self.clear();
-        self.loudest = INITIAL_LOUDEST;
+        self.loudest = INITIAL_LOUDEST_LOG_POWER;
         (self.speaking, self.quiet, self.position) = (false, 0, 0);
     }
 }

@@ -53,12 +53,12 @@ const NOISE_HALF_BINS: usize = 4;
 const NOISE_HALF_FRAMES: usize = 1;
 /// Fraction of that estimate at which the noise starts. Sweeps raise noise that starts too low, but speech does not win back
 /// what noise has taken; tuned on 30 mixtures (eval/results).
-const NOISE_SHARE: f32 = 0.1;
+const NOISE_FRACTION: f32 = 0.1;
 
 /// Initial power of non-stationary noise (bins x frames) for powers `|X|^2` and log odds of speech (bins x frames each).
 pub(crate) fn initial_noise_power(bins: usize, power: &[f32], log_odds: &[f32]) -> Vec<f32> {
     let count = (2 * NOISE_HALF_BINS + 1) * (2 * NOISE_HALF_FRAMES + 1);
-    let scale = NOISE_SHARE / count as f32;
+    let scale = NOISE_FRACTION / count as f32;
     let mut noise = vec![0.0; power.len()];
     vector::dispatch(
         #[inline(always)]

@@ -124,9 +124,9 @@ pub(crate) fn tanh(x: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn rough_tanh(x: f32) -> f32 {
     // From here on the exact value is within 1.3e-5 of one.
-    const LARGEST: f32 = 6.0;
-    let x = if x > LARGEST { LARGEST } else { x };
-    let x = if x < -LARGEST { -LARGEST } else { x };
+    const MAX_ARGUMENT: f32 = 6.0;
+    let x = if x > MAX_ARGUMENT { MAX_ARGUMENT } else { x };
+    let x = if x < -MAX_ARGUMENT { -MAX_ARGUMENT } else { x };
     // A minimax fit, odd, of degrees 5 and 6.
     let z = x * x;
     let above = 0.999_971_2 + z * (0.114_472_86 + z * 1.495_558_4e-3);

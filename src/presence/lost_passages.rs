@@ -9,13 +9,13 @@ use std::ops::Range;
 /// Frames to either side over which powers are averaged: 0.4 s in all.
 const REACH: usize = 12;
 /// Power that is kept of a lost passage relative to what is removed, at most: -6 dB.
-const KEPT: f64 = 0.25;
+const MAX_KEPT: f64 = 0.25;
 /// Power that is removed from the voice relative to that of a lost passage, at most: -10 dB.
-const BESIDE: f64 = 0.1;
+const MAX_BESIDE: f64 = 0.1;
 /// Frames of a lost passage, and of the voice, at least: 0.5 s.
-const SHORTEST: usize = 32;
+const MIN_FRAMES: usize = 32;
 /// Frames of the longest lost passage, at least: 1 s. A cry or a bark beside a voice is shorter.
-const LONGEST: usize = 62;
+const MIN_LONGEST_FRAMES: usize = 62;
 
 /// Powers by frame, divided by an estimate of the network.
 pub(super) struct Division {
@@ -29,15 +29,15 @@ pub(super) fn lost_passages(estimate: &Division, is_loud: impl Fn(usize) -> bool
     let frames = kept.len();
     let beside: Vec<f64> =
         (0..frames).filter(|&t| is_loud(t) && kept[t] > removed[t]).map(|t| removed[t]).collect();
-    if beside.len() < SHORTEST {
+    if beside.len() < MIN_FRAMES {
         return Vec::new();
     }
-    let least = mean(&beside) / BESIDE;
-    let is_lost = |t: usize| is_loud(t) && kept[t] < KEPT * removed[t];
+    let least = mean(&beside) / MAX_BESIDE;
+    let is_lost = |t: usize| is_loud(t) && kept[t] < MAX_KEPT * removed[t];
     let mut lost: Vec<Range<usize>> = runs(frames, is_lost)
-        .filter(|run| run.len() >= SHORTEST && mean(&removed[run.clone()]) > least)
+        .filter(|run| run.len() >= MIN_FRAMES && mean(&removed[run.clone()]) > least)
         .collect();
-    if lost.iter().all(|passage| passage.len() < LONGEST) {
+    if lost.iter().all(|passage| passage.len() < MIN_LONGEST_FRAMES) {
         lost.clear();
     }
     lost

@@ -10,7 +10,7 @@ use crate::parallel::*;
 use pulp::{Arch, Simd, WithSimd};
 
 /// Added to a variance before its root is divided by.
-const LEAST_VARIANCE: f32 = 1e-5;
+const ADDED_VARIANCE: f32 = 1e-5;
 /// Sums that are computed together.
 const LANES: usize = 16;
 /// Units that are computed together.
@@ -383,7 +383,7 @@ fn normalise(cells: &[f32], channels: usize, normalised: &mut [f32]) {
             for (cell, normalised) in pairs {
                 let mean = sum(cell, |value| value) / channels as f32;
                 let variance = sum(cell, |value| (value - mean) * (value - mean)) / channels as f32;
-                let scale = 1.0 / (variance + LEAST_VARIANCE).sqrt();
+                let scale = 1.0 / (variance + ADDED_VARIANCE).sqrt();
                 normalised.iter_mut().zip(cell).for_each(|(x, value)| *x = (value - mean) * scale);
             }
         },

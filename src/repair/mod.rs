@@ -23,7 +23,7 @@ pub(crate) use live_clicks::LiveClicks;
 pub(crate) use live_hum::LiveHum;
 pub(crate) use live_offset::LiveOffset;
 pub(crate) use offset::Offset;
-pub(crate) use outliers::Outliers;
+pub(crate) use outliers::{MAX_AMPLITUDE, Outliers};
 use std::borrow::Cow;
 
 /// Minimum duration in which impulses are detected, s.

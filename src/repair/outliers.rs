@@ -8,8 +8,8 @@ const RANK: f64 = 0.99;
 const OVER_LEVEL: f32 = 100.0;
 /// Minimum of an outlier, in units of full scale: integer recordings have none.
 const OVER_FULL_SCALE: f32 = 16.0;
-/// Larger samples overflow single precision in a transform.
-const MAX_AMPLITUDE: f32 = 1e30;
+/// Larger samples, 600 dB above full scale, overflow single precision in sums, as of a transform.
+pub(crate) const MAX_AMPLITUDE: f32 = 1e30;
 /// In a section of fewer samples, a few outliers can reach the quantile.
 const SHORT: usize = 10_000;
 

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 /// Between these ratios, dB, the gain fades from all to nothing. Chosen by word error rate (eval/results/transcription.md).
 const FADE_DB: RangeInclusive<f64> = 12.0..=20.0;
 /// Rumble below this frequency disturbs no recogniser, Hz.
-const LOWEST_HERTZ: f64 = 75.0;
+const RUMBLE_HERTZ: f64 = 75.0;
 
 /// The weight of a gain, 0 to 1, by the ratio that it finds in these powers (bins x frames each): 1 for silence.
 pub(crate) fn weight(gain: &[f32], power: &[f32], grid: FrameGrid) -> f32 {
@@ -18,7 +18,7 @@ pub(crate) fn weight(gain: &[f32], power: &[f32], grid: FrameGrid) -> f32 {
 
 /// Ratio of the power above the rumble that a gain keeps to the rest, dB (bins x frames each); NaN for silence.
 pub(crate) fn kept_above_rumble_db(gain: &[f32], power: &[f32], grid: FrameGrid) -> f64 {
-    let first = (LOWEST_HERTZ / grid.bin_hertz).ceil() as usize;
+    let first = (RUMBLE_HERTZ / grid.bin_hertz).ceil() as usize;
     let frames = gain.chunks_exact(grid.bins).zip(power.chunks_exact(grid.bins));
     kept_db(frames.flat_map(|(gain, power)| gain.iter().zip(power).skip(first)))
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 const RATE: usize = 8_000;
 /// By how much the gain of a third of an octave may differ between two seconds, dB.
-const MOST_DB: f64 = 2.0;
+const MAX_DIFFERENCE_DB: f64 = 2.0;
 /// The most that may be left in the first pause of a voice, which the network knows for two seconds then, dB.
 const FIRST_PAUSE_DB: f64 = -30.0;
 
@@ -91,7 +91,7 @@ fn check(name: &str, noise: &[f32], rate: usize, settings: Settings, size: usize
         let mut sorted = gains.clone();
         sorted.sort_by(f64::total_cmp);
         let [least, .., loudest] = sorted[..] else { panic!("too short") };
-        assert!(loudest - least < MOST_DB, "{name}, {middle:.0} Hz: {gains:.1?} dB");
+        assert!(loudest - least < MAX_DIFFERENCE_DB, "{name}, {middle:.0} Hz: {gains:.1?} dB");
         assert!(loudest < -20.0, "{name}, {middle:.0} Hz: only {loudest:.1} dB");
     }
 }
@@ -145,7 +145,7 @@ fn the_pauses_of_a_voice_stay_steady() {
         let pauses: Vec<f64> = gains.iter().skip(3).step_by(4).copied().collect();
         assert!(pauses[0] < FIRST_PAUSE_DB, "{middle:.0} Hz: {pauses:.1?} dB");
         for (index, step) in pauses[1..].windows(2).map(|pair| (pair[1] - pair[0]).abs()).enumerate() {
-            assert!(step < MOST_DB, "{middle:.0} Hz, pause {}: {pauses:.1?} dB", index + 1);
+            assert!(step < MAX_DIFFERENCE_DB, "{middle:.0} Hz, pause {}: {pauses:.1?} dB", index + 1);
         }
     }
 }

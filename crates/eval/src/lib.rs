@@ -49,7 +49,7 @@ pub use record::{
     first_difference,
 };
 pub use run::{Failure, FileResult, Observer, Options, TracePoint, evaluate};
-pub use scores::{MAXIMUM_EXCESS, Metric, ScoreError, Scores, high_pass, score};
+pub use scores::{MAX_EXCESS_SECONDS, Metric, ScoreError, Scores, high_pass, score};
 pub use statistics::{Comparison, ConditionSummary, Estimate, MetricSummary, paired_test, summarise};
 
 #[cfg(test)]

@@ -297,10 +297,10 @@ fn merge(settings: &mut Table, changes: &Table) {
 
 /// Whether a name is safe as a folder of results on any platform.
 fn is_file_name(name: &str) -> bool {
-    const LONGEST: usize = 100;
+    const MAX_NAME_BYTES: usize = 100;
     let plain = |character: char| !character.is_control() && !r#"/\:*?"<>|"#.contains(character);
     let is_dots = name.chars().all(|character| character == '.');
-    !is_dots && name.len() <= LONGEST && name.chars().all(plain)
+    !is_dots && name.len() <= MAX_NAME_BYTES && name.chars().all(plain)
 }
 
 fn wrong(path: &Path, reason: String) -> EvaluationError {

@@ -8,7 +8,7 @@ use crate::metrics::{self, MetricError};
 use alphamf::signal::{Signal, counted};
 
 /// Largest difference in duration, in seconds; the longer signal is cut.
-pub const MAXIMUM_EXCESS: f64 = 0.1;
+pub const MAX_EXCESS_SECONDS: f64 = 0.1;
 
 /// The lowest sample rate, Hz, with the whole audible band.
 const FULL_BAND: u32 = 40_000;
@@ -221,9 +221,9 @@ pub enum ScoreError {
         /// Channels of the clean signal.
         clean: usize,
     },
-    /// The lengths differ by more than [`MAXIMUM_EXCESS`].
+    /// The lengths differ by more than [`MAX_EXCESS_SECONDS`].
     #[error(
-        "{}, but its clean file has {expected}: expected a difference of at most {MAXIMUM_EXCESS} s",
+        "{}, but its clean file has {expected}: expected a difference of at most {MAX_EXCESS_SECONDS} s",
         counted(*found as u64, "sample")
     )]
     Length {
@@ -258,7 +258,7 @@ pub fn score(clean: &Signal, estimate: &Signal, high_pass_hz: f64) -> Result<Sco
         return Err(ScoreError::Channels { found: estimate.channels().len(), clean: clean.channels().len() });
     };
     let (expected, found) = (clean_channel.len(), channel.len());
-    if expected.abs_diff(found) as f64 > MAXIMUM_EXCESS * f64::from(rate) {
+    if expected.abs_diff(found) as f64 > MAX_EXCESS_SECONDS * f64::from(rate) {
         return Err(ScoreError::Length { found, expected });
     }
     if 2.0 * high_pass_hz > f64::from(rate) {

@@ -66,7 +66,7 @@ fn run(items: usize, streams: SeedTree) -> Result<(Vec<Row>, ChainStatistics), B
     let target = Annotation::new([LABELLERS, half, CLASSES], &seen, CONCENTRATION, CORRECTNESS);
     let judge = target.clone();
     let start = target.start();
-    let sampler = Newtonian::new(start.len(), 1, streams.child(1))?.with_local_share(0.0)?;
+    let sampler = Newtonian::new(start.len(), 1, streams.child(1))?.with_local_fraction(0.0)?;
     let mut chain = Chain::new(target, sampler, start)?;
     let (mut sums, mut rows, mut seconds) = (vec![0.0; held_out.len()], Vec::new(), 0.0);
     for sweep in 1..=SWEEPS {

@@ -95,7 +95,7 @@ pub enum SamplerError {
 /// Report of one step of a sampler.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// Mean acceptance probability over the blocks. Samplers without a test: the share of blocks that moved.
+    /// Mean acceptance probability over the blocks. Samplers without a test: the fraction of blocks that moved.
     pub acceptance: f64,
     /// The total potential after the step, if the sampler computes it.
     pub potential: Option<f64>,

@@ -5,6 +5,7 @@ use super::{DenoiseStream, Output};
 use crate::array::LinearFilter;
 use crate::denoiser::block::Separator;
 use crate::denoiser::{DenoiseError, append};
+use crate::repair::MAX_AMPLITUDE;
 use crate::signal::progress::ProgressCallback;
 use crate::transform::{Analyser, Spectrogram, Stft};
 use crate::wiener::NORMAL_FLOOR_DB;
@@ -14,8 +15,6 @@ use std::sync::Arc;
 const WINDOW_SECONDS: f64 = 0.256;
 /// Frames that are filtered at a time, a quarter of a window apart: 12 s.
 const FRAMES: usize = 187;
-/// Louder samples, 600 dB above full scale, are limited: sums of them would overflow.
-const LOUDEST: f32 = 1e30;
 
 /// Filters the channels linearly towards what the first pass found, and denoises the result. That has less noise than any
 /// channel, so that the network finds more of the voice in it.
@@ -50,7 +49,8 @@ impl Channels {
 
     fn push(&mut self, samples: &[Vec<f32>]) {
         for ((analyser, frames), samples) in self.analysers.iter_mut().zip(&mut self.frames).zip(samples) {
-            let limited: Vec<f32> = samples.iter().map(|sample| sample.clamp(-LOUDEST, LOUDEST)).collect();
+            let limited: Vec<f32> =
+                samples.iter().map(|sample| sample.clamp(-MAX_AMPLITUDE, MAX_AMPLITUDE)).collect();
             analyser.push(&limited, frames);
         }
     }

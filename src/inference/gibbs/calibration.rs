@@ -213,7 +213,7 @@ fn calibrate(run: Run, recordings: usize, table_alphas: (f64, f64)) -> Vec<Calib
 }
 
 /// The chi-square with 7 degrees of freedom that one in ten thousand exceeds: a dozen are looked at.
-const MOST: f64 = 29.9;
+const MAX_CHI_SQUARE: f64 = 29.9;
 
 const HMC: Run = Run {
     sampler: SamplerKind::Hmc,
@@ -229,18 +229,18 @@ const HAMCMC: Run = Run { sampler: SamplerKind::Hamcmc, thinning: 32, ..HMC };
 fn ranks_of_exact_draws_are_uniform() {
     let right = calibrate(HMC, 240, ALPHA);
     for Calibration { name, chi_square, lean, spread } in &right {
-        assert!(*chi_square < MOST, "{name}: {chi_square:.1}, {lean:.2}, {spread:.2}");
+        assert!(*chi_square < MAX_CHI_SQUARE, "{name}: {chi_square:.1}, {lean:.2}, {spread:.2}");
     }
     let wrong = calibrate(HMC, 240, (ALPHA.0, 1.4));
     let most = wrong.iter().map(|found| found.chi_square).fold(0.0, f64::max);
-    assert!(most > MOST, "{most}");
+    assert!(most > MAX_CHI_SQUARE, "{most}");
 }
 
 /// HAMCMC at the step of the denoiser rejects nothing, and its bias is too small to be seen.
 #[test]
 fn ranks_of_hamcmc_are_uniform() {
     for Calibration { name, chi_square, lean, spread } in calibrate(HAMCMC, 240, ALPHA) {
-        assert!(chi_square < MOST, "{name}: {chi_square:.1}, {lean:.2}, {spread:.2}");
+        assert!(chi_square < MAX_CHI_SQUARE, "{name}: {chi_square:.1}, {lean:.2}, {spread:.2}");
     }
 }
 
@@ -264,7 +264,7 @@ fn many_recordings_by_exact_samplers() {
     ];
     for (sampler, run) in runs {
         for Calibration { name, chi_square, .. } in many_recordings(sampler, run) {
-            assert!(chi_square < MOST, "{sampler}, {name}: {chi_square:.1}");
+            assert!(chi_square < MAX_CHI_SQUARE, "{sampler}, {name}: {chi_square:.1}");
         }
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct QuietLevels {
 
 impl QuietLevels {
     /// Lowest natural log power.
-    const LOWEST: f32 = -32.0;
+    const MIN_LOG_POWER: f32 = -32.0;
     /// Width of a cell.
     const CELL: f32 = 0.4;
     const CELLS: usize = 96;
@@ -47,13 +47,13 @@ impl QuietLevels {
         let goal = QUIET * self.total;
         let bands = self.counts.chunks_exact_mut(Self::CELLS).zip(level.iter().zip(quiet));
         for (counts, (level, quiet)) in bands {
-            let cell = ((level - Self::LOWEST) / Self::CELL).clamp(0.0, Self::CELLS as f32 - 1.0);
+            let cell = ((level - Self::MIN_LOG_POWER) / Self::CELL).clamp(0.0, Self::CELLS as f32 - 1.0);
             counts[cell as usize] += 1.0;
             let mut below = 0.0;
-            *quiet = Self::LOWEST + Self::CELL * Self::CELLS as f32;
+            *quiet = Self::MIN_LOG_POWER + Self::CELL * Self::CELLS as f32;
             for (cell, count) in counts.iter().enumerate() {
                 if below + count >= goal {
-                    *quiet = Self::LOWEST + Self::CELL * (cell as f32 + (goal - below) / count);
+                    *quiet = Self::MIN_LOG_POWER + Self::CELL * (cell as f32 + (goal - below) / count);
                     break;
                 }
                 below += count;

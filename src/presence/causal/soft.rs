@@ -8,7 +8,7 @@ use crate::presence::soft_passages::{MARGIN, SOFT};
 /// Time constant of the present level, s.
 const PRESENT_SECONDS: f64 = 0.2;
 /// Time constant by which the level of the loudest voice falls, s.
-const LOUDEST_SECONDS: f64 = 5.0;
+const LOUDEST_FALL_SECONDS: f64 = 5.0;
 /// The present level relative to the quiet level of all bands, at least, as a factor of power: 8 dB. Below it lies noise in
 /// pauses.
 const ABOVE_QUIET: f64 = 6.309_573;
@@ -34,7 +34,7 @@ impl SoftPassage {
         Self {
             present: RecentMean::new(frame_seconds, PRESENT_SECONDS),
             loudest: 0.0,
-            fall: libm::exp(-frame_seconds / LOUDEST_SECONDS),
+            fall: libm::exp(-frame_seconds / LOUDEST_FALL_SECONDS),
             mean: RecentMean::new(frame_seconds, MEAN_SECONDS),
             memories,
             is_soft: false,

@@ -14,7 +14,7 @@ pub type Frame = [f32; 2];
 /// Buffered time beside a block of either device, in seconds: about the jitter of schedulers.
 const SPARE_SECONDS: f64 = 0.005;
 /// Length of the ring, in seconds: the longest delay.
-const LONGEST_SECONDS: f64 = 2.0;
+const MAX_DELAY_SECONDS: f64 = 2.0;
 /// Relative change of the ratio per second of excess delay: too small to be audible.
 const HURRY: f64 = 0.2;
 /// Largest relative change; clocks deviate by a tenth of it.
@@ -118,7 +118,7 @@ impl Longest {
 /// A bridge between devices of these sample rates, in Hz.
 pub fn bridge(input_rate: u32, output_rate: u32) -> (Entrance, Exit, Arc<Known>) {
     let rate = f64::from(input_rate);
-    let (producer, consumer) = RingBuffer::new((LONGEST_SECONDS * rate) as usize);
+    let (producer, consumer) = RingBuffer::new((MAX_DELAY_SECONDS * rate) as usize);
     let known = Arc::new(Known::default());
     let exit = Exit {
         ring: consumer,

@@ -17,7 +17,7 @@ pub struct Readings {
 }
 
 /// Level of an empty meter, dBFS.
-const QUIETEST: f32 = -60.0;
+const MIN_LEVEL_DBFS: f32 = -60.0;
 /// Steps of a meter.
 const MIN_STEPS: usize = 4;
 const MAX_STEPS: usize = 24;
@@ -85,7 +85,7 @@ impl Readings {
         }
         let steps = steps.min(MAX_STEPS);
         let bar = |level: f32, colour: &str| {
-            let filled = steps as f32 * (1.0 - level / QUIETEST);
+            let filled = steps as f32 * (1.0 - level / MIN_LEVEL_DBFS);
             let filled = filled.round().clamp(0.0, steps as f32) as usize;
             paint(colour, &"█".repeat(filled)) + &"░".repeat(steps - filled)
         };

@@ -41,8 +41,6 @@ impl SpeechFormat {
 
 /// Thousandths in a probability of 1: two bytes per 10 ms are 0.7 MB an hour.
 const UNIT: f32 = 1000.0;
-/// Probability from which a slot belongs to a segment.
-const THRESHOLD: f32 = 0.5;
 
 /// The speech of a recording, by channel, or of all channels together.
 #[derive(Debug, Default)]
@@ -59,18 +57,19 @@ struct Channel {
 }
 
 /// A time in a slot's precision, or finer at the end of a recording.
-fn seconds(time: f64) -> f64 {
+fn rounded_seconds(time: f64) -> f64 {
     (time * 1e6).round() / 1e6
 }
 
-fn decibels(level: f64) -> f64 {
+fn rounded_decibels(level: f64) -> f64 {
     (level * 100.0).round() / 100.0
 }
 
 /// A probability as thousandths. One below the threshold stays below, as its slot belongs to no segment.
 fn thousandths(probability: f32) -> u16 {
     let rounded = (probability * UNIT).round();
-    let highest = if probability < THRESHOLD { THRESHOLD * UNIT - 1.0 } else { UNIT };
+    let highest =
+        if probability < SpeechTrack::THRESHOLD { SpeechTrack::THRESHOLD * UNIT - 1.0 } else { UNIT };
     rounded.min(highest) as u16
 }
 
@@ -152,10 +151,10 @@ impl Track {
             channels: Vec<Part<'a>>,
         }
         let segment = |found: &SpeechSegment| Segment {
-            start_seconds: seconds(found.start_seconds),
-            end_seconds: seconds(found.end_seconds),
-            level_dbfs: decibels(found.level_dbfs),
-            snr_db: decibels(found.snr_db),
+            start_seconds: rounded_seconds(found.start_seconds),
+            end_seconds: rounded_seconds(found.end_seconds),
+            level_dbfs: rounded_decibels(found.level_dbfs),
+            snr_db: rounded_decibels(found.snr_db),
         };
         let channels = (1..).zip(&self.channels).map(|(channel, found)| Part {
             channel,
@@ -165,7 +164,7 @@ impl Track {
         let channels = channels.collect();
         let content = File {
             file: name,
-            duration_seconds: seconds(duration),
+            duration_seconds: rounded_seconds(duration),
             slot_seconds: self.slot_seconds,
             channels,
         };
@@ -197,7 +196,7 @@ impl Track {
             ("level_dbfs", |found| format!("{:.1}", found.level_dbfs)),
             ("snr_db", |found| format!("{:.1}", found.snr_db)),
         ];
-        let end = seconds(duration);
+        let end = rounded_seconds(duration);
         write!(
             file,
             "File type = \"ooTextFile\"\nObject class = \"TextGrid\"\n\nxmin = 0\nxmax = {end}\ntiers? <exists>\n\
@@ -239,7 +238,8 @@ fn intervals(
     let mut intervals = Vec::new();
     let mut position = 0.0;
     for segment in segments {
-        let (from, to) = (seconds(segment.start_seconds), seconds(segment.end_seconds).min(end));
+        let (from, to) =
+            (rounded_seconds(segment.start_seconds), rounded_seconds(segment.end_seconds).min(end));
         if from > position {
             intervals.push((position, from, String::new()));
         }

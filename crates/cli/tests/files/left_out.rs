@@ -11,11 +11,11 @@ use std::path::Path;
 /// A folder below others that cannot be read, even by root: its path is longer than the system takes.
 #[cfg(target_os = "linux")]
 fn unreadable_below(folder: &Path, scratch: &Path) {
-    const LONGEST: usize = 4_096;
+    const MAX_PATH_BYTES: usize = 4_096;
     let name = "a".repeat(250);
     let deepest = |start: &Path| {
         let mut path = start.to_owned();
-        while path.as_os_str().len() < LONGEST * 5 / 8 {
+        while path.as_os_str().len() < MAX_PATH_BYTES * 5 / 8 {
             path.push(&name);
         }
         fs::create_dir_all(&path).unwrap();

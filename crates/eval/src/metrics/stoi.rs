@@ -20,7 +20,7 @@ const TRANSFORM: usize = 512;
 /// Number of third-octave bands.
 const BANDS: usize = 15;
 /// Centre of the lowest band in Hz.
-const LOWEST_CENTRE: f64 = 150.0;
+const LOWEST_CENTRE_HERTZ: f64 = 150.0;
 /// Frames that an intermediate measure spans (384 ms).
 const SEGMENT: usize = 30;
 /// Frames of the reference further below the strongest one than this, in dB, are silent.
@@ -159,7 +159,7 @@ fn third_octave_bands() -> [Range<usize>; BANDS] {
         (bin - 0.5).ceil() as usize
     };
     std::array::from_fn(|band| {
-        let edge = |sixths: f64| LOWEST_CENTRE * (sixths / 6.0).exp2();
+        let edge = |sixths: f64| LOWEST_CENTRE_HERTZ * (sixths / 6.0).exp2();
         let band = band as f64;
         nearest(edge(2.0 * band - 1.0))..nearest(edge(2.0 * band + 1.0))
     })

@@ -269,10 +269,10 @@ struct Noted<R> {
 
 impl<R: Read> Read for Noted<R> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
-        const MOST: usize = 1 << 20;
+        const MAX_NOTED_BYTES: usize = 1 << 20;
         let count = self.source.read(target)?;
         if let Some(start) = &mut *self.start.lock().unwrap_or_else(PoisonError::into_inner) {
-            let missing = MOST.saturating_sub(start.len());
+            let missing = MAX_NOTED_BYTES.saturating_sub(start.len());
             start.extend(&target[..count.min(missing)]);
         }
         Ok(count)

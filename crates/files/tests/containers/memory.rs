@@ -3,8 +3,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-static USED: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
+static USED_BYTES: AtomicUsize = AtomicUsize::new(0);
+static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// The system's allocator.
 struct Counting;
@@ -15,19 +15,19 @@ static COUNTING: Counting = Counting;
 // SAFETY: all is handed on to the system's allocator as it is.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        MOST.fetch_max(USED.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
+        PEAK_BYTES.fetch_max(USED_BYTES.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
         // SAFETY: as of the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        MOST.fetch_max(USED.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
+        PEAK_BYTES.fetch_max(USED_BYTES.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
         // SAFETY: as of the caller.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        USED.fetch_sub(layout.size(), Relaxed);
+        USED_BYTES.fetch_sub(layout.size(), Relaxed);
         // SAFETY: as of the caller.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -35,12 +35,12 @@ unsafe impl GlobalAlloc for Counting {
 
 /// Bytes in use, from which [`most_since`] counts.
 pub fn start() -> usize {
-    let used = USED.load(Relaxed);
-    MOST.store(used, Relaxed);
+    let used = USED_BYTES.load(Relaxed);
+    PEAK_BYTES.store(used, Relaxed);
     used
 }
 
 /// The most bytes in use beyond those since the start.
 pub fn most_since(start: usize) -> usize {
-    MOST.load(Relaxed).saturating_sub(start)
+    PEAK_BYTES.load(Relaxed).saturating_sub(start)
 }

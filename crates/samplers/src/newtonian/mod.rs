@@ -50,7 +50,7 @@ use law::{Family, Law};
 const FAR: f64 = 10.0;
 
 /// Frequent enough that a chain is not held for long, rare enough that a perfect fit loses little.
-const LOCAL_SHARE: f64 = 0.125;
+const LOCAL_FRACTION: f64 = 0.125;
 
 /// The proposal on the real line where the Hessian is not positive definite.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -89,7 +89,7 @@ pub struct Newtonian<T> {
     proposed: Vec<T>,
     old: Vec<f64>,
     new: Vec<f64>,
-    local_share: f64,
+    local_fraction: f64,
     scan: Scan,
     order: Vec<usize>,
     order_stream: SeededRng,
@@ -140,7 +140,7 @@ impl<T: Real> Newtonian<T> {
             proposed: vec![T::zero(); dimension * blocks],
             old: Vec::new(),
             new: Vec::new(),
-            local_share: LOCAL_SHARE,
+            local_fraction: LOCAL_FRACTION,
             scan: Scan::InOrder,
             order: Vec::new(),
             order_stream: streams.child(1).rng(0),
@@ -155,9 +155,9 @@ impl<T: Real> Newtonian<T> {
     ///
     /// # Errors
     /// If the fraction is not in [0, 1].
-    pub fn with_local_share(mut self, share: f64) -> Result<Self, SamplerError> {
-        check("Newtonian share of local proposals", share, "in [0, 1]", (0.0..=1.0).contains(&share))?;
-        self.local_share = share;
+    pub fn with_local_fraction(mut self, fraction: f64) -> Result<Self, SamplerError> {
+        check("Newtonian local fraction", fraction, "in [0, 1]", (0.0..=1.0).contains(&fraction))?;
+        self.local_fraction = fraction;
         Ok(self)
     }
 
@@ -271,7 +271,8 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
                 Self::load(theta, n, block, &site, &mut self.old);
                 let (gradient, hessian) = self.before.of(rows, block);
                 // The choice does not depend on the state, so each kind leaves the target invariant.
-                let local = self.local_share > 0.0 && self.streams[block].random::<f64>() < self.local_share;
+                let local =
+                    self.local_fraction > 0.0 && self.streams[block].random::<f64>() < self.local_fraction;
                 self.local[block] = local;
                 law.fit(local, site.support, &self.old, gradient, hessian);
                 self.new.resize(rows, 0.0);

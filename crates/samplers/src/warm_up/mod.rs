@@ -93,7 +93,7 @@ pub enum StepRule {
 
 /// The variance that gradient noise may add to the draws, or of a thermostat to a momentum in one step.
 const HEAT: f64 = 0.05;
-/// The step that measures the noise, as a share of that of a full gradient.
+/// The step that measures the noise, relative to that of a full gradient.
 const MEASURING: f64 = 1e-3;
 
 impl StepRule {

@@ -527,7 +527,7 @@ fn great_losses_of_energy_are_divergences() {
         &starts,
         Schedule { burn_in: 0, draws: 20 },
         SeedTree::new(1),
-        |streams| Newtonian::<f64>::new(1, 1, streams)?.with_local_share(0.0),
+        |streams| Newtonian::<f64>::new(1, 1, streams)?.with_local_fraction(0.0),
     )
     .unwrap();
     assert!(stuck.statistics.iter().all(|statistics| statistics.divergences == 0));

@@ -61,7 +61,7 @@ fn classes_have_the_probabilities_of_the_enumeration() {
         let sampler =
             Newtonian::new(Target::<f64>::dimension(&model), 1, SeedTree::new(seed as u64)).unwrap();
         // Every conditional is a Dirichlet law or a table: half of the runs without local proposals.
-        let sampler = sampler.with_local_share(if seed.is_multiple_of(2) { 0.0 } else { 0.125 }).unwrap();
+        let sampler = sampler.with_local_fraction(if seed.is_multiple_of(2) { 0.0 } else { 0.125 }).unwrap();
         let mut chain = Chain::new(model.clone(), sampler, model.start()).unwrap();
         chain.burn_in(200);
         chain.run(DRAWS, |draw| {

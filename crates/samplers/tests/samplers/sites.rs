@@ -136,7 +136,7 @@ fn bounded_and_discrete_sites_are_exact_in_every_order() {
     let orders = [(Scan::InOrder, 0.0), (Scan::InOrder, 1.0), (Scan::Shuffled, 0.125), (Scan::Random, 0.125)];
     for (scan, share) in orders {
         let sampler = Newtonian::new(3, blocks, SeedTree::new(5)).unwrap().with_scan(scan);
-        let found = estimate(sampler.with_local_share(share).unwrap(), blocks, 1_200);
+        let found = estimate(sampler.with_local_fraction(share).unwrap(), blocks, 1_200);
         println!("{scan:?}, {share} local: {found:.4?} of {truth:.4?}");
         for (&(mean, error), &(expected, deviation)) in found.iter().zip(&truth) {
             assert!((mean - expected).abs() < 4.5 * error, "{scan:?} {share}: {found:?} of {truth:?}");
@@ -190,7 +190,7 @@ fn a_site_costs_what_it_touches_and_every_order_visits_them() {
     for (scan, all) in [(Scan::InOrder, true), (Scan::Shuffled, true), (Scan::Random, false)] {
         let target = Counting { sites: 50, touched: 0 };
         let sampler = Newtonian::new(50, 1, SeedTree::new(6)).unwrap().with_scan(scan);
-        let mut chain = Chain::new(target, sampler.with_local_share(0.0).unwrap(), vec![7.0; 50]).unwrap();
+        let mut chain = Chain::new(target, sampler.with_local_fraction(0.0).unwrap(), vec![7.0; 50]).unwrap();
         chain.run(1, |_| ());
         assert_eq!(chain.target().touched, 100);
         // Every proposal from a Gaussian's own curvature is accepted.
@@ -208,7 +208,7 @@ fn the_printed_remedy_for_indefinite_curvature_is_exact_and_slow() {
         let blocks = 50;
         let sampler =
             Newtonian::new(1, blocks, SeedTree::new(7)).unwrap().with_indefinite(indefinite).unwrap();
-        let sampler = sampler.with_local_share(local).unwrap();
+        let sampler = sampler.with_local_fraction(local).unwrap();
         let mut chain = Chain::new(law.clone().with_blocks(blocks), sampler, vec![1.0; blocks]).unwrap();
         chain.burn_in(200);
         let mut sums = vec![0.0; blocks];
@@ -223,7 +223,7 @@ fn the_printed_remedy_for_indefinite_curvature_is_exact_and_slow() {
         let mut target = law.clone().with_blocks(2_000);
         let sampler =
             Newtonian::new(1, 2_000, SeedTree::new(8)).unwrap().with_indefinite(indefinite).unwrap();
-        let mut sampler = sampler.with_local_share(0.0).unwrap();
+        let mut sampler = sampler.with_local_fraction(0.0).unwrap();
         sampler.step(&mut target, &mut vec![0.3; 2_000]).acceptance
     };
     let (printed, cauchy) = (accepted(Indefinite::SmallVariance(1e-4)), accepted(Indefinite::Cauchy));

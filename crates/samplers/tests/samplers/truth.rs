@@ -168,7 +168,7 @@ fn newtonian_does_not_stick_on_heavy_tails() {
         let first = |x: &[f64]| x[0].signum();
         let start = vec![0.1; n];
         let published = |streams| -> Box<dyn Sampler<f64>> {
-            Box::new(Newtonian::new(n, 1, streams).unwrap().with_local_share(0.0).unwrap())
+            Box::new(Newtonian::new(n, 1, streams).unwrap().with_local_fraction(0.0).unwrap())
         };
         let longest = run(&target, published, &start, 25_000, &[&height]).1;
         let (found, stay) = run(&target, newtonian(n), &start, 25_000, &[&height, &first]);
