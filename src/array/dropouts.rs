@@ -64,7 +64,8 @@ impl Dropouts {
     }
 }
 
-/// A filter for all channels, and one for those that are left while others have dropped out.
+/// A filter for all channels, and one for those that are left while others have dropped out: the last ones only, as with a loose
+/// plug the same channels drop out again, and each set of channels would have a filter of its own.
 pub(super) struct PerPart<F> {
     all: F,
     left: Option<(Vec<usize>, F)>,

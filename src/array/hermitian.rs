@@ -126,7 +126,7 @@ impl Matrix {
         ((0..size).map(|i| self.at(i, i).re).collect(), vectors)
     }
 
-    /// Makes the entries of rows `p` and `q` zero by a unitary rotation. False if they are already.
+    /// Makes the entry at row `p` and column `q`, and its mirror, zero by a unitary rotation. False if it is negligible already.
     fn rotate(&mut self, p: usize, q: usize, vectors: &mut Self) -> bool {
         let (entry, a, b) = (self.at(p, q), self.at(p, p).re, self.at(q, q).re);
         let size = entry.norm();

@@ -32,8 +32,8 @@ pub(crate) const ARRAY_CHANNELS: RangeInclusive<usize> = 2..=16;
 
 /// Filters the channels of one microphone array, block by block, with covariances carried over.
 ///
-/// A channel that has dropped out has no part in the others: the gain alone filters it. The others are filtered by what the
-/// whole block says of them.
+/// A channel that has dropped out has no part in the others: the gain alone filters it. The filters of the others are
+/// estimated from all frames of the block.
 pub(crate) struct SpatialFilter {
     channels: usize,
     bins: PerPart<Vec<BinFilter>>,

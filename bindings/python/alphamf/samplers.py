@@ -76,7 +76,7 @@ class SampleResult:
     def to_arviz(self, name: str = "theta") -> Any:
         """Returns ArviZ's own type (``InferenceData``, or ``DataTree`` from version 1).
 
-        Chains that were moved in turn are told apart; draws at the end that would make some longer are left out. It has
+        Chains that were moved in turn are separated; draws at the end that would make some longer are left out. It has
         statistics of the steps, unless the target is vectorized.
         """
         import arviz
@@ -94,7 +94,7 @@ class SampleResult:
         return arviz.from_dict(**arguments)
 
     def _in_chains(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Tells the chains of ``(start, draw, ...)`` apart that were moved in turn."""
+        """Separates the chains of ``(start, draw, ...)`` that were moved in turn."""
         turns = self.chains_in_turn
         rounds = values.shape[1] // turns
         chains = [values[:, turn : rounds * turns : turns] for turn in range(turns)]

@@ -1,5 +1,5 @@
-//! What the demuxer of Ogg does not tell once a page is damaged: where the tracks of a file end, and where packets belong that
-//! follow missing ones.
+//! Structure that the demuxer of Ogg does not report once a page is damaged: where the tracks of a file end, and where packets
+//! belong that follow missing ones.
 
 use super::source::array_at;
 use std::collections::BTreeMap;
@@ -147,7 +147,7 @@ impl<R> Pages<R> {
     }
 }
 
-/// The bytes of the page that begins here, if they are told.
+/// The bytes of the page that begins here, if its header is complete.
 fn page_bytes(bytes: &[u8]) -> Option<usize> {
     let segments = usize::from(*bytes.get(PAGE_HEADER_BYTES - 1)?);
     let sizes = bytes.get(PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + segments)?;

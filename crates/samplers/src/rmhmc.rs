@@ -10,8 +10,8 @@
 //! for `L` steps from `p ~ N(0, G(theta))`, accepted with probability `min(1, exp(H(start) - H(end)))`.
 //!
 //! **Source.** Girolami and Calderhead (2011), section 5 and eqs. 16 to 18, the comparator of `quasi-newton-mcmc` and
-//! the sampler that `complete-recipe` section 3.1 derives. The implicit equations are iterated until they change by no
-//! more than rounding; a trajectory for which they do not settle is rejected. Slopes of the [`Metric`]
+//! the sampler that `complete-recipe` section 3.1 derives. The implicit equations are iterated until their solution changes
+//! by no more than rounding; a trajectory for which they do not settle is rejected. Slopes of the [`Metric`]
 //! are central differences.
 //! **Cost.** For each of the `L` steps a gradient, two metrics for every unknown, and a few metrics more for the
 //! implicit equations, each factored unless diagonal. **Bias.** None.

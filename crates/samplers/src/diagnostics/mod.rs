@@ -211,8 +211,9 @@ pub fn effective_size_bulk<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     effective_size(&rank_normalise(&split(chains)))
 }
 
-/// Tail effective sample size: the smaller of those of the 5 % and 95 % quantiles, as indicators on the split chains. A quantile
-/// of a discrete parameter that is its largest value is told from the values below it; arviz takes all such draws for independent.
+/// Tail effective sample size: the smaller of those of the 5 % and 95 % quantiles, as indicators on the split chains. Where a
+/// quantile of a discrete parameter is its largest value, the indicator is that of lower values; in arviz all draws are within, and
+/// count as independent.
 ///
 /// # Panics
 /// If chains differ in length.
