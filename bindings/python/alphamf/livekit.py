@@ -39,7 +39,7 @@ class NoiseFilter(FrameProcessor[AudioFrame]):  # type: ignore[misc]
     :param denoiser: dictionary, network, and the defaults of ``floor_db`` and ``mix``; one for the whole process by default.
     :param latency: in milliseconds, 4 to 64.
     :param sample_rate: expected rate, in Hz, for which state is prepared at once; any other costs its first frame some time.
-    :param channels: expected number of channels, likewise.
+    :param channels: expected number of channels, for which state is prepared at once as well.
     :param gain_exponent: exponent applied to the gain, 0 to 2.
     :param floor_db: minimum gain, -100 to 0 dB.
     :param mix: fraction of denoised signal in the output, 0 to 1.
@@ -84,7 +84,7 @@ class NoiseFilter(FrameProcessor[AudioFrame]):  # type: ignore[misc]
         self._options.update(controls, self._live)
 
     def _on_stream_info_updated(self, *, room_name: str, participant_identity: str, publication_sid: str) -> None:
-        # A publication gets another number when its connection is made anew: the microphone is the same.
+        # A publication gets another number when it reconnects: the microphone is the same.
         source = (room_name, participant_identity)
         if self._source not in (None, source):
             self._live.reset()

@@ -116,6 +116,13 @@ fn literals(line: &str) -> Vec<&str> {
     code.split('"').skip(1).step_by(2).collect()
 }
 
+/// Two lines at a time, with the number of the first, as words may be on either side of a break.
+fn pairs(text: &str) -> impl Iterator<Item = (usize, String)> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let pairs: Vec<String> = lines.windows(2).map(|pair| pair.join(" ")).collect();
+    (1..).zip(pairs)
+}
+
 #[test]
 fn help_has_plain_words() {
     let printed = |arguments: &[&str]| {
@@ -137,12 +144,7 @@ fn help_has_plain_words() {
         let text = printed(arguments);
         assert!(text.lines().count() > 10, "{arguments:?}");
         assert!(*arguments != ["-h"] || text.lines().count() <= 24, "more than a screen:\n{text}");
-        let lines: Vec<&str> = text.lines().collect();
-        // Two lines at a time: words may be on either side of a break.
-        texts.extend(lines.windows(2).map(|pair| {
-            let joined = pair.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
-            (format!("denoise {}", arguments.join(" ")), joined)
-        }));
+        texts.extend(pairs(&text).map(|(_, pair)| (format!("denoise {}", arguments.join(" ")), pair)));
     }
     check(texts);
 }
@@ -179,6 +181,24 @@ fn messages_of_the_program_have_plain_words() {
         found.collect::<Vec<_>>()
     });
     check(messages);
+}
+
+/// Whose comments are the documentation of the bindings.
+#[test]
+fn interfaces_of_the_bindings_have_plain_words() {
+    let mut interfaces = Vec::new();
+    for (folder, ending) in
+        [("python/alphamf", ".py"), ("python/alphamf", ".pyi"), ("c/include", ".h"), ("web", ".d.ts")]
+    {
+        let before = interfaces.len();
+        files(&root().join("bindings").join(folder), ending, &mut interfaces);
+        assert!(interfaces.len() > before, "{folder}/*{ending}");
+    }
+    check(interfaces.into_iter().flat_map(|path| {
+        let text = fs::read_to_string(&path).unwrap();
+        let place = |number: usize| format!("{}:{number}", path.display());
+        pairs(&text).map(|(number, pair)| (place(number), pair)).collect::<Vec<_>>()
+    }));
 }
 
 #[test]
