@@ -2,6 +2,7 @@
 
 use rand::RngExt;
 
+use super::checks::{check, check_from_zero, check_shape};
 use super::vector::{dot, is_sound};
 use super::{Minibatch, Real, SamplerError, Start, Step, StepSize, Target};
 use crate::random::{SeedTree, SeededRng};
@@ -35,28 +36,6 @@ impl Default for GradientSettings {
     }
 }
 
-pub(super) fn check(
-    name: &'static str,
-    value: f64,
-    expected: &'static str,
-    holds: bool,
-) -> Result<(), SamplerError> {
-    if holds { Ok(()) } else { Err(SamplerError::Setting { name, value, expected }) }
-}
-
-pub(super) fn check_combination(
-    setting: &'static str,
-    with: &'static str,
-    holds: bool,
-) -> Result<(), SamplerError> {
-    if holds { Ok(()) } else { Err(SamplerError::Incompatible { setting, with }) }
-}
-
-pub(super) fn check_shape(dimension: usize, blocks: usize) -> Result<(), SamplerError> {
-    check("dimension", dimension as f64, "at least 1", dimension > 0)?;
-    check("number of blocks", blocks as f64, "at least 1", blocks > 0)
-}
-
 impl GradientSettings {
     pub(super) fn check(&self) -> Result<(), SamplerError> {
         self.step_size.check()?;
@@ -64,13 +43,7 @@ impl GradientSettings {
             check("minibatch size", size as f64, "at least 1", size > 0)?;
         }
         check("drift limit", self.drift_limit, "a number above 0", self.drift_limit > 0.0)?;
-        let temperature = self.temperature;
-        check(
-            "temperature",
-            temperature,
-            "a finite number from 0",
-            temperature.is_finite() && temperature >= 0.0,
-        )
+        check_from_zero("temperature", self.temperature)
     }
 }
 

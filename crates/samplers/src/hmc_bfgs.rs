@@ -14,8 +14,8 @@
 //! **Do not use where** the Hessian varies much or is indefinite: pairs average it away. `K` chains share the steps, so burn-in
 //! takes `K` times as many.
 
+use super::checks::check;
 use super::ensemble::Ensemble;
-use super::gradient::check;
 use super::trajectory::{Map, Trajectory};
 use super::{HmcSettings, InitialScale, Real, Sampler, SamplerError, Step, Target};
 use crate::random::SeedTree;

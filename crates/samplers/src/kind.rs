@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::gradient::check_combination;
+use super::checks::check_combination;
 use super::warm_up::in_dimensions;
 use super::*;
 use crate::random::SeedTree;

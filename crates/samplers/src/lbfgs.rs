@@ -11,7 +11,7 @@
 //! These replace eq. 11 of `hamcmc-2016` and eqs. 8-11 of `quasi-newton-mcmc-2011`, whose printed `q` does
 //! not satisfy `S S^T = H`.
 
-use super::gradient::check;
+use super::checks::check_positive;
 use super::vector::{add_scaled, dot};
 use super::{Real, SamplerError};
 
@@ -29,7 +29,7 @@ pub enum InitialScale {
 impl InitialScale {
     pub(super) fn check(self, name: &'static str) -> Result<(), SamplerError> {
         let (Self::Fixed(gamma) | Self::Pairs(gamma)) = self;
-        check(name, gamma, "a finite number above 0", gamma.is_finite() && gamma > 0.0)
+        check_positive(name, gamma)
     }
 
     /// `gamma` for the usable ones of these pairs `(s, y)`.

@@ -80,6 +80,7 @@
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]
 #![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic, clippy::unwrap_used))]
 
+mod checks;
 mod closure;
 mod dense;
 mod ensemble;

@@ -17,8 +17,9 @@
 
 use rand::RngExt;
 
+use super::checks::{check, check_acceptance, check_positive, check_shape};
 use super::ensemble::Ensemble;
-use super::gradient::{DIVERGENCE, check, check_shape};
+use super::gradient::DIVERGENCE;
 use super::lbfgs::InverseHessian;
 use super::vector::{dot, for_blocks, is_sound_for_test};
 use super::{DualAveraging, InitialScale, Real, Sampler, SamplerError, Step, Target};
@@ -85,10 +86,9 @@ impl<T: Real> MhBfgs<T> {
     ) -> Result<Self, SamplerError> {
         let MhBfgsSettings { scale, ensemble, initial_scale, target_acceptance } = settings;
         check_shape(dimension, blocks)?;
-        check("MH-BFGS scale", scale, "a finite number above 0", scale.is_finite() && scale > 0.0)?;
+        check_positive("MH-BFGS scale", scale)?;
         check("MH-BFGS ensemble", ensemble as f64, "at least 2", ensemble >= 2)?;
-        let inside = target_acceptance > 0.0 && target_acceptance < 1.0;
-        check("target acceptance", target_acceptance, "in (0, 1)", inside)?;
+        check_acceptance("target acceptance", target_acceptance)?;
         initial_scale.check("MH-BFGS initial scale")?;
         let zeros = vec![T::zero(); dimension];
         let noise = streams.child(0);

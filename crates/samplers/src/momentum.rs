@@ -1,6 +1,7 @@
 //! Momenta of the second-order samplers.
 
-use super::gradient::{Block, Engine, check};
+use super::checks::check;
+use super::gradient::{Block, Engine};
 use super::matrix::{Matrix, Spectrum};
 use super::vector::for_blocks;
 use super::{Real, SamplerError};

@@ -19,7 +19,8 @@
 
 use rand::RngExt;
 
-use super::gradient::{DIVERGENCE, check, check_shape};
+use super::checks::{check, check_acceptance, check_positive, check_shape};
+use super::gradient::DIVERGENCE;
 use super::matrix::Spectrum;
 use super::vector::{add_scaled, dot, is_sound_for_test};
 use super::{DualAveraging, Matrix, Real, Sampler, SamplerError, Start, Step, Target};
@@ -324,10 +325,9 @@ impl<T: Real> Nuts<T> {
     ) -> Result<Self, SamplerError> {
         let NutsSettings { step_size, depth, target_acceptance } = settings;
         check_shape(dimension, blocks)?;
-        check("step size", step_size, "a finite number above 0", step_size.is_finite() && step_size > 0.0)?;
+        check_positive("step size", step_size)?;
         check("NUTS depth", f64::from(depth), "1 to 20", (1..=20).contains(&depth))?;
-        let inside = target_acceptance > 0.0 && target_acceptance < 1.0;
-        check("target acceptance", target_acceptance, "in (0, 1)", inside)?;
+        check_acceptance("target acceptance", target_acceptance)?;
         let zeros = vec![T::zero(); dimension];
         let pair = [zeros.clone(), zeros];
         let noise = streams.child(0);

@@ -19,7 +19,8 @@
 //! **Do not use where** expectations matter: it does not sample the posterior. Where past gradients are near zero, a move is
 //! as long as `sqrt(2 eps / lambda)`, 45 at a step of 0.01 and the default `lambda`; raise `lambda` if steps diverge.
 
-use super::gradient::{Block, Engine, check};
+use super::checks::{check, check_positive};
+use super::gradient::{Block, Engine};
 use super::vector::for_blocks;
 use super::{GradientSettings, Real, Sampler, SamplerError, Start, Step, StepRule, Target};
 use crate::random::SeedTree;
@@ -47,6 +48,12 @@ impl Default for PsgldSettings {
             correction: false,
         }
     }
+}
+
+/// Refuses settings of the metric that are out of range.
+pub(super) fn check_metric(forgetting: f64, regularisation: f64) -> Result<(), SamplerError> {
+    check("PSGLD forgetting", forgetting, "in [0, 1)", (0.0..1.0).contains(&forgetting))?;
+    check_positive("PSGLD regularisation", regularisation)
 }
 
 /// Preconditioned SGLD; see the [module](self).
@@ -77,9 +84,7 @@ impl<T: Real> Psgld<T> {
         streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         let PsgldSettings { forgetting, regularisation, correction, .. } = settings;
-        check("PSGLD forgetting", forgetting, "in [0, 1)", (0.0..1.0).contains(&forgetting))?;
-        let positive = regularisation.is_finite() && regularisation > 0.0;
-        check("PSGLD regularisation", regularisation, "a finite number above 0", positive)?;
+        check_metric(forgetting, regularisation)?;
         let engine = Engine::new(dimension, blocks, settings.gradient, streams)?;
         let squares = Squares { v: vec![T::zero(); dimension], started: false };
         let blocks: Vec<_> = engine.new_blocks(streams).map(|block| (block, squares.clone())).collect();

@@ -16,7 +16,7 @@
 //! **Do not use where** narrow directions must mix fast, as these become the slow ones, or the burn-in is shorter than a few hundred
 //! steps, in which `C` and then the step must settle.
 
-use super::gradient::check;
+use super::checks::check;
 use super::lbfgs::InverseHessian;
 use super::trajectory::{Map, Trajectory};
 use super::{HmcSettings, InitialScale, Matrix, Real, Sampler, SamplerError, Step, Target};

@@ -14,8 +14,9 @@
 //! each sampler's drift with its recipe's. Matrices are dense, column-major.
 //! **Do not use where** dimensions are many or curvature is unbounded: matrices are dense, and Euler steps diverge.
 
+use super::checks::check_combination;
 use super::dense::{cholesky, semidefinite_root, solve, solve_lower};
-use super::gradient::{Engine, check_combination};
+use super::gradient::Engine;
 use super::matrix::{Matrix, Spectrum};
 use super::vector::is_sound;
 use super::{GradientSettings, Real, Sampler, SamplerError, Start, Step, Target};

@@ -23,8 +23,9 @@
 
 use rand::RngExt;
 
+use super::checks::check_shape;
 use super::dense::{log_determinant, solve};
-use super::gradient::{DIVERGENCE, check_shape};
+use super::gradient::DIVERGENCE;
 use super::metric::FactoredMetric;
 use super::vector::{add_scaled, dot, is_sound_for_test};
 use super::{DualAveraging, HmcSettings, Metric, Minibatch, Real, Sampler, SamplerError, Step, Target};

@@ -5,6 +5,7 @@ mod tests;
 
 use std::fmt;
 
+use super::checks::check;
 use super::diagnostics::{
     Warning, effective_size_bulk, effective_size_tail, energy_fraction, interleaved, mean_and_variance,
     rank_r_hat, standard_error,
@@ -343,16 +344,13 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     streams: SeedTree,
     sampler: impl Fn(SeedTree) -> Result<S, SamplerError> + Sync,
 ) -> Result<SampleResult<T>, SamplerError> {
-    let least = |name, value: usize, least, expected| {
-        let value = value as f64;
-        if value < least { Err(SamplerError::Setting { name, value, expected }) } else { Ok(()) }
-    };
-    least("starts", starts.len(), 1.0, "at least 1")?;
+    check("starts", starts.len() as f64, "at least 1", !starts.is_empty())?;
     let run = |(chain, start): (usize, &Vec<T>)| {
         let sampler = sampler(streams.child(chain as u64))?;
         let (chains, (_, blocks)) = (sampler.chains(), sampler.shape());
         // R-hat compares halves of chains, of two draws each.
-        least("draws of each chain", schedule.draws / chains, 4.0, "at least 4")?;
+        let draws = schedule.draws / chains;
+        check("draws of each chain", draws as f64, "at least 4", draws >= 4)?;
         let mut record = RunRecord::new(start.len(), schedule.draws, chains);
         let mut chain = Chain::new(target.clone(), sampler, start.clone())?;
         chain.burn_in(schedule.burn_in);

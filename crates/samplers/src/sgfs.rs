@@ -14,8 +14,9 @@
 //! **Use where** data terms are many, parameters few, and the posterior nearly Gaussian.
 //! **Do not use where** the posterior is not nearly Gaussian, the prior matters, or data terms are few.
 
+use super::checks::check;
 use super::dense::{cholesky, solve};
-use super::gradient::{Block, Engine, check};
+use super::gradient::{Block, Engine};
 use super::matrix::{Matrix, Spectrum};
 use super::vector::for_blocks;
 use super::{GradientSettings, Minibatch, Real, Sampler, SamplerError, Start, Step, Target};

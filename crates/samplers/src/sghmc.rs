@@ -14,7 +14,8 @@
 //! **Do not use where** tails are heavy or curvature is unbounded: `dt` must stay below `2 / sqrt(lambda_max(Hessian))`
 //! everywhere, and nothing is rejected. `dt` corresponds to a Langevin step of `dt^2 / 2`.
 
-use super::gradient::{Engine, check};
+use super::checks::check_positive;
+use super::gradient::Engine;
 use super::matrix::Matrix;
 use super::momentum::{Momenta, Mover, advance, kick, kicked, settle};
 use super::vector::for_blocks;
@@ -55,8 +56,7 @@ impl<T: Real> Sghmc<T> {
         settings: SghmcSettings,
         streams: SeedTree,
     ) -> Result<Self, SamplerError> {
-        let friction = settings.friction;
-        check("SGHMC friction", friction, "a finite number above 0", friction.is_finite() && friction > 0.0)?;
+        check_positive("SGHMC friction", settings.friction)?;
         let engine = Engine::new(dimension, blocks, settings.gradient, streams)?;
         let momenta = Momenta::new(&engine, (), streams);
         Ok(Self { engine, settings, momenta })

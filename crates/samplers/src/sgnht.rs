@@ -15,7 +15,8 @@
 //! **Do not use where** tails are heavy or curvature is unbounded, as SGHMC; in few dimensions or with a small `A`, where the
 //! thermostat oscillates slowly; from a start far out, where `xi` grows and then needs as long to fall.
 
-use super::gradient::{Engine, check};
+use super::checks::check_positive;
+use super::gradient::Engine;
 use super::matrix::Matrix;
 use super::momentum::{Momenta, Mover, advance, kick, kicked, settle};
 use super::vector::{dot, for_blocks};
@@ -58,8 +59,7 @@ impl<T: Real> Sgnht<T> {
         streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         let diffusion = settings.diffusion;
-        let positive = diffusion.is_finite() && diffusion > 0.0;
-        check("SGNHT diffusion", diffusion, "a finite number above 0", positive)?;
+        check_positive("SGNHT diffusion", diffusion)?;
         let engine = Engine::new(dimension, blocks, settings.gradient, streams)?;
         let momenta = Momenta::new(&engine, diffusion, streams);
         Ok(Self { engine, settings, momenta })

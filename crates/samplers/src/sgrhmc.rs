@@ -15,7 +15,8 @@
 //! **Use where** the local scale varies over the target and a metric follows it.
 //! **Do not use where** the metric falls to zero or does not bound the curvature: Euler steps then diverge.
 
-use super::gradient::{Engine, check_combination};
+use super::checks::check_combination;
+use super::gradient::Engine;
 use super::matrix::Matrix;
 use super::metric::{FactoredMetric, Power, Room};
 use super::momentum::{Momenta, Mover, settle};

@@ -1,6 +1,7 @@
 //! Step sizes: fixed, decreasing, and adapted to an acceptance rate.
 
 use super::SamplerError;
+use super::checks::check_positive;
 
 /// The step size of a gradient sampler as a function of the iteration.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,20 +30,13 @@ impl StepSize {
     }
 
     pub(super) fn check(&self) -> Result<(), SamplerError> {
-        let positive = |name, value: f64| {
-            if value.is_finite() && value > 0.0 {
-                Ok(())
-            } else {
-                Err(SamplerError::Setting { name, value, expected: "a finite number above 0" })
-            }
-        };
         match *self {
-            Self::Constant(step) => positive("step size", step),
+            Self::Constant(step) => check_positive("step size", step),
             Self::Decreasing { scale, power } => {
-                positive("step size scale", scale)?;
-                positive("step size power", power)?;
+                check_positive("step size scale", scale)?;
+                check_positive("step size power", power)?;
                 // The power of a finite scale may be infinite or zero.
-                positive("step size of the first step", self.at(1))
+                check_positive("step size of the first step", self.at(1))
             }
         }
     }

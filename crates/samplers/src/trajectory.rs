@@ -7,7 +7,8 @@
 
 use rand::RngExt;
 
-use super::gradient::{DIVERGENCE, check, check_shape};
+use super::checks::{check, check_acceptance, check_positive, check_shape};
+use super::gradient::DIVERGENCE;
 use super::lbfgs::InverseHessian;
 use super::matrix::{Matrix, Spectrum};
 use super::vector::{add_scaled, dot, for_blocks, is_sound_for_test};
@@ -37,11 +38,10 @@ impl Default for HmcSettings {
 impl HmcSettings {
     pub(super) fn check(&self) -> Result<(), SamplerError> {
         let Self { step_size, leaps, jitter, target_acceptance } = *self;
-        check("step size", step_size, "a finite number above 0", step_size.is_finite() && step_size > 0.0)?;
+        check_positive("step size", step_size)?;
         check("leapfrog steps", leaps as f64, "at least 1", leaps > 0)?;
         check("jitter", jitter, "in [0, 1)", (0.0..1.0).contains(&jitter))?;
-        let inside = target_acceptance > 0.0 && target_acceptance < 1.0;
-        check("target acceptance", target_acceptance, "in (0, 1)", inside)
+        check_acceptance("target acceptance", target_acceptance)
     }
 }
 

@@ -8,7 +8,9 @@ use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::communicator::{Communicator, pack, unpack};
-use crate::gradient::check;
+use crate::checks::{check, check_positive};
+use crate::hamcmc::check_memory;
+use crate::psgld::check_metric;
 use crate::random::{SeedTree, SeededRng};
 use crate::vector::{add_scaled, dot};
 use crate::{InitialScale, SamplerError};
@@ -78,16 +80,9 @@ impl Method {
     fn check(self) -> Result<(), SamplerError> {
         match self {
             Self::Sgld => Ok(()),
-            Self::Psgld { forgetting, regularisation } => {
-                check("PSGLD forgetting", forgetting, "in [0, 1)", (0.0..1.0).contains(&forgetting))?;
-                let positive = regularisation.is_finite() && regularisation > 0.0;
-                check("PSGLD regularisation", regularisation, "a finite number above 0", positive)
-            }
+            Self::Psgld { forgetting, regularisation } => check_metric(forgetting, regularisation),
             Self::Hamcmc { memory, initial_scale, trust_region } => {
-                check("HAMCMC memory", memory as f64, "at least 2", memory >= 2)?;
-                initial_scale.check("HAMCMC initial scale")?;
-                let range = trust_region.is_finite() && trust_region >= 0.0;
-                check("HAMCMC trust region", trust_region, "a finite number from 0", range)
+                check_memory(memory, initial_scale, trust_region)
             }
         }
     }
@@ -210,8 +205,7 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
     /// If a setting is out of range, there are fewer blocks than ranks, or there is no observation.
     pub fn new(target: G, mut communicator: C, settings: DistributedSettings) -> Result<Self, SamplerError> {
         settings.method.check()?;
-        let step = settings.step_size;
-        check("step size", step, "a finite number above 0", step.is_finite() && step > 0.0)?;
+        check_positive("step size", settings.step_size)?;
         let (blocks, ranks) = (target.blocks(), communicator.ranks());
         check("number of blocks", blocks as f64, "at least one for each rank", blocks >= ranks)?;
         let streams = SeedTree::new(settings.seed);

@@ -46,10 +46,13 @@ mod settings;
 
 use rand::RngExt;
 
-use super::gradient::{Engine, check, check_combination};
+use super::checks::{check, check_acceptance, check_combination, check_from_zero};
+use super::gradient::Engine;
 use super::lbfgs::InverseHessian;
 use super::vector::{add_scaled, dot, for_blocks};
-use super::{DualAveraging, GradientSettings, Real, Sampler, SamplerError, Start, Step, StepRule, Target};
+use super::{
+    DualAveraging, GradientSettings, InitialScale, Real, Sampler, SamplerError, Start, Step, StepRule, Target,
+};
 use crate::random::SeedTree;
 use crate::warm_up::{Noise, looks};
 use memory::Memory;
@@ -100,11 +103,8 @@ impl<T: Real> Hamcmc<T> {
         streams: SeedTree,
     ) -> Result<Self, SamplerError> {
         let HamcmcSettings { memory, initial_scale, refresh_interval, trust_region, .. } = settings;
-        check("HAMCMC memory", memory as f64, "at least 2", memory >= 2)?;
-        initial_scale.check("HAMCMC initial scale")?;
+        check_memory(memory, initial_scale, trust_region)?;
         check("HAMCMC refresh_interval", refresh_interval as f64, "at least 1", refresh_interval > 0)?;
-        let range = trust_region.is_finite() && trust_region >= 0.0;
-        check("HAMCMC trust region", trust_region, "a finite number from 0", range)?;
         let engine = Engine::new(dimension, blocks, settings.gradient, streams)?;
         let blocks = engine.new_blocks(streams).map(|block| Memory {
             block,
@@ -205,8 +205,7 @@ impl<T: Real> Hamcmc<T> {
         let GradientSettings { mirror, temperature, .. } = self.settings.gradient;
         check_combination("mirror", "step adaptation of HAMCMC", !mirror)?;
         check_combination("temperature", "step adaptation of HAMCMC", temperature == 1.0)?;
-        let inside = target_acceptance > 0.0 && target_acceptance < 1.0;
-        check("target acceptance", target_acceptance, "in (0, 1)", inside)?;
+        check_acceptance("target acceptance", target_acceptance)?;
         self.target_acceptance = Some(target_acceptance);
         Ok(self)
     }
@@ -218,6 +217,17 @@ impl<T: Real> Hamcmc<T> {
         self.shifted = true;
         self
     }
+}
+
+/// Refuses settings of the memory that are out of range.
+pub(super) fn check_memory(
+    memory: usize,
+    initial_scale: InitialScale,
+    trust_region: f64,
+) -> Result<(), SamplerError> {
+    check("HAMCMC memory", memory as f64, "at least 2", memory >= 2)?;
+    initial_scale.check("HAMCMC initial scale")?;
+    check_from_zero("HAMCMC trust region", trust_region)
 }
 
 /// The test in errors.

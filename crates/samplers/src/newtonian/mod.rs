@@ -41,7 +41,7 @@ mod tests;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
-use super::gradient::{check, check_shape};
+use super::checks::{check, check_positive, check_shape};
 use super::{Real, Sampler, SamplerError, Site, Sites, Step, Support, Target};
 use crate::random::{SeedTree, SeededRng};
 use law::{Family, Law};
@@ -167,8 +167,7 @@ impl<T: Real> Newtonian<T> {
     /// If a variance is not a finite number above 0.
     pub fn with_indefinite(mut self, indefinite: Indefinite) -> Result<Self, SamplerError> {
         if let Indefinite::SmallVariance(small) = indefinite {
-            let holds = small.is_finite() && small > 0.0;
-            check("Newtonian small variance", small, "a finite number above 0", holds)?;
+            check_positive("Newtonian small variance", small)?;
         }
         self.laws.iter_mut().for_each(|law| law.indefinite = indefinite);
         self.reverse.indefinite = indefinite;
@@ -349,13 +348,7 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
                     check("number of values of a discrete site", values as f64, "at least 1", values > 0)?;
                 }
                 Support::Interval { low, high } => {
-                    let width = high - low;
-                    check(
-                        "width of an interval",
-                        width,
-                        "a finite number above 0",
-                        width.is_finite() && width > 0.0,
-                    )?;
+                    check_positive("width of an interval", high - low)?;
                 }
                 _ => (),
             }

@@ -1,7 +1,7 @@
 //! Gaussian laws.
 
+use crate::checks::check;
 use crate::dense::{cholesky, solve};
-use crate::gradient::check;
 use crate::{Curvature, Matrix, Metric, Minibatch, Real, SamplerError, Site, Sites, Support, Target};
 
 /// A Gaussian with known mean and covariance, the same in each of any number of independent blocks.

@@ -10,8 +10,7 @@ mod logistic;
 mod quartic;
 mod robust;
 
-use crate::gradient::check;
-use crate::{Real, SamplerError};
+use crate::{Real, SamplerError, checks};
 
 pub use banana::Banana;
 pub use dirichlet::Dirichlet;
@@ -30,9 +29,7 @@ fn check_size(what: &'static str, found: usize, expected: usize) -> Result<(), S
 
 /// Refuses values that are not finite and above 0.
 fn check_positive(name: &'static str, values: &[f64]) -> Result<(), SamplerError> {
-    values.iter().try_for_each(|&value| {
-        check(name, value, "a finite number above 0", value.is_finite() && value > 0.0)
-    })
+    values.iter().try_for_each(|&value| checks::check_positive(name, value))
 }
 
 fn logistic(x: f64) -> f64 {

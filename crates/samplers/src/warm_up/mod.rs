@@ -33,7 +33,7 @@ mod view;
 
 use std::str::FromStr;
 
-use super::gradient::{check, check_combination};
+use super::checks::{check, check_acceptance, check_combination};
 use super::{DualAveraging, Minibatch, Real, Sampler, SamplerError, Start, Step, Target};
 use crate::random::{SeedTree, SeededRng};
 use estimate::{Estimate, scale_of_gradient};
@@ -215,8 +215,7 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
     /// If a setting is out of range. If a metric is to be estimated for a sampler that [mirrors](Sampler::mirrors): zero, where
     /// it folds, would be elsewhere.
     pub fn new(inner: S, settings: WarmUpSettings, streams: SeedTree) -> Result<Self, SamplerError> {
-        let acceptance = settings.shadow_acceptance;
-        check("shadow acceptance", acceptance, "in (0, 1)", acceptance > 0.0 && acceptance < 1.0)?;
+        check_acceptance("shadow acceptance", settings.shadow_acceptance)?;
         if let MetricShape::LowRank(rank) = settings.metric {
             check("rank of the metric", rank as f64, "at least 1", rank > 0)?;
         }
