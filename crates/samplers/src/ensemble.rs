@@ -80,7 +80,7 @@ impl<T: Real> Ensemble<T> {
             members[b].potential[block].total_cmp(&members[a].potential[block]).then(a.cmp(&b))
         });
         // Two passes: the scale of the first matrix may depend on the pairs.
-        let mut scale = initial.scale(std::iter::empty());
+        let mut scale = initial.without_pairs();
         for pass in 0..2 {
             let mut last = &members[order[0]];
             let mut first = true;

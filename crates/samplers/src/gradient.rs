@@ -99,6 +99,11 @@ struct Last<T> {
 /// Energy errors beyond this many nats count as divergences, as in Stan.
 pub(super) const DIVERGENCE: f64 = 1000.0;
 
+/// Whether a tested move of this energy error, minus the logarithm of its acceptance ratio, has diverged.
+pub(super) fn is_divergence(error: f64) -> bool {
+    error.is_nan() || error >= DIVERGENCE
+}
+
 /// Rise of the potential, in nats per parameter, beyond which a step ran away.
 const RUNAWAY: f64 = 1000.0;
 

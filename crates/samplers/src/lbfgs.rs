@@ -28,19 +28,24 @@ pub enum InitialScale {
 
 impl InitialScale {
     pub(super) fn check(self, name: &'static str) -> Result<(), SamplerError> {
+        check_positive(name, self.without_pairs())
+    }
+
+    /// `gamma` without any pair.
+    pub(super) fn without_pairs<T: Real>(self) -> T {
         let (Self::Fixed(gamma) | Self::Pairs(gamma)) = self;
-        check_positive(name, gamma)
+        T::narrow(gamma)
     }
 
     /// `gamma` for the usable ones of these pairs `(s, y)`.
     pub(super) fn scale<'a, T: Real>(self, pairs: impl Iterator<Item = (&'a [T], &'a [T])>) -> T {
         match self {
-            Self::Fixed(gamma) => T::narrow(gamma),
-            Self::Pairs(gamma) => pairs
+            Self::Fixed(_) => self.without_pairs(),
+            Self::Pairs(_) => pairs
                 .filter(|(s, y)| InverseHessian::is_usable(s, y))
                 .map(|(s, y)| dot(s, y) / dot(y, y))
                 .reduce(T::min)
-                .unwrap_or(T::narrow(gamma)),
+                .unwrap_or(self.without_pairs()),
         }
     }
 }

@@ -150,7 +150,7 @@ pub use trajectory::HmcSettings;
 pub use warm_up::{MetricShape, Preconditioned, StepRule, WarmUpSettings};
 
 use sampler::{check_target, need, offered};
-use step_size::DualAveraging;
+use step_size::{DualAveraging, TestedStep};
 
 /// Compiles the examples of the README.
 #[cfg(doctest)]

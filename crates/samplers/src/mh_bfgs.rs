@@ -19,10 +19,10 @@ use rand::RngExt;
 
 use super::checks::{check, check_acceptance, check_positive, check_shape};
 use super::ensemble::Ensemble;
-use super::gradient::DIVERGENCE;
+use super::gradient::is_divergence;
 use super::lbfgs::InverseHessian;
 use super::vector::{dot, for_blocks, is_sound_for_test};
-use super::{DualAveraging, InitialScale, Real, Sampler, SamplerError, Step, Target};
+use super::{InitialScale, Real, Sampler, SamplerError, Step, Target, TestedStep};
 use crate::random::{SeedTree, SeededRng};
 
 /// Settings of [`MhBfgs`].
@@ -63,8 +63,7 @@ pub struct MhBfgs<T> {
 struct Walker<T> {
     stream: SeededRng,
     inverse: InverseHessian<T>,
-    averaging: DualAveraging,
-    base_scale: f64,
+    step: TestedStep,
     scale: f64,
     z: Vec<T>,
     whitened: Vec<T>,
@@ -95,8 +94,7 @@ impl<T: Real> MhBfgs<T> {
         let walker = |block: usize| Walker {
             stream: noise.rng(block as u64),
             inverse: InverseHessian::new(dimension, ensemble - 2),
-            averaging: DualAveraging::start(scale, target_acceptance),
-            base_scale: scale,
+            step: TestedStep::new(scale, target_acceptance),
             scale,
             z: zeros.clone(),
             whitened: zeros.clone(),
@@ -131,8 +129,8 @@ impl<T: Real> Sampler<T> for MhBfgs<T> {
         self.ensemble.evaluate(target, &mut self.start_potential, &mut self.start_gradient);
         let (start, before) = (&self.start, &self.start_gradient);
         for_blocks(&mut self.blocks, theta, |index, walker, theta| {
-            let Walker { stream, inverse, averaging, z, whitened, .. } = walker;
-            walker.scale = if adapting { averaging.current() } else { walker.base_scale };
+            let Walker { stream, inverse, step, z, whitened, .. } = walker;
+            walker.scale = step.next(adapting);
             let (scale, half) = (T::narrow(walker.scale), T::narrow(0.5 * walker.scale));
             // S^-1 (theta* - theta) / sigma = z - (sigma / 2) S' g.
             whitened.copy_from_slice(&before[index * n..][..n]);
@@ -151,7 +149,7 @@ impl<T: Real> Sampler<T> for MhBfgs<T> {
         target.evaluate(theta, &mut self.potential, &mut self.gradient);
         let (after, potential, start_potential) = (&self.gradient, &self.potential, &self.start_potential);
         for_blocks(&mut self.blocks, theta, |index, walker, theta| {
-            let Walker { stream, inverse, averaging, z, whitened, .. } = walker;
+            let Walker { stream, inverse, step, z, whitened, .. } = walker;
             let half = T::narrow(0.5 * walker.scale);
             let forward = 0.5 * dot(z, z).widen();
             // The reverse proposal's z, from S^-1 (theta - theta*) / sigma = -z + (sigma / 2) S' (g + g*).
@@ -161,14 +159,14 @@ impl<T: Real> Sampler<T> for MhBfgs<T> {
             let reverse =
                 0.5 * z.iter().zip(whitened).map(|(&z, w)| (half * *w - z).widen().powi(2)).sum::<f64>();
             let log_ratio = start_potential[index] - potential[index] + forward - reverse;
-            walker.diverged |= log_ratio.is_nan() || log_ratio <= -DIVERGENCE;
+            walker.diverged |= is_divergence(-log_ratio);
             walker.probability = if walker.diverged { 0.0 } else { libm::exp(log_ratio.min(0.0)) };
             walker.accepted = stream.random::<f64>() < walker.probability;
             if !walker.accepted {
                 theta.copy_from_slice(&start[index * n..][..n]);
             }
             if adapting {
-                averaging.update(walker.probability);
+                step.update(walker.probability);
             }
         });
         let blocks = &self.blocks;
@@ -193,15 +191,13 @@ impl<T: Real> Sampler<T> for MhBfgs<T> {
 
     fn adapt(&mut self, on: bool) {
         if self.adapting && !on {
-            self.blocks.iter_mut().for_each(|walker| walker.base_scale = walker.averaging.adapted());
+            self.blocks.iter_mut().for_each(|walker| walker.step.finish());
         }
         self.adapting = on;
     }
 
     fn restart_step(&mut self, block: usize, step: f64) {
-        let walker = &mut self.blocks[block];
-        walker.averaging = DualAveraging::start(step, self.settings.target_acceptance);
-        walker.base_scale = step;
+        self.blocks[block].step.restart_at(step);
     }
 
     fn change_coordinates(&mut self, change: &mut dyn FnMut(usize, &mut [T])) {

@@ -20,10 +20,10 @@
 use rand::RngExt;
 
 use super::checks::{check, check_acceptance, check_positive, check_shape};
-use super::gradient::DIVERGENCE;
+use super::gradient::is_divergence;
 use super::matrix::Spectrum;
 use super::vector::{add_scaled, dot, is_sound_for_test};
-use super::{DualAveraging, Matrix, Real, Sampler, SamplerError, Start, Step, Target};
+use super::{Matrix, Real, Sampler, SamplerError, Start, Step, Target, TestedStep};
 use crate::random::{SeedTree, SeededRng};
 
 /// Settings of [`Nuts`].
@@ -114,8 +114,7 @@ impl<T: Real> Sum<T> {
 #[derive(Debug, Clone)]
 struct Tree<T> {
     stream: SeededRng,
-    averaging: DualAveraging,
-    base_step: f64,
+    step: TestedStep,
     step_size: f64,
     /// The ends in the past and in the future, and the place where it grows.
     ends: [Place<T>; 2],
@@ -157,7 +156,7 @@ impl<T: Real> Tree<T> {
         mass: Option<&Spectrum<T>>,
         adapting: bool,
     ) {
-        self.step_size = if adapting { self.averaging.current() } else { self.base_step };
+        self.step_size = self.step.next(adapting);
         let Self { here, ends, whole, stream, scratch, .. } = self;
         here.theta.copy_from_slice(theta);
         here.slope.copy_from_slice(slope);
@@ -224,7 +223,7 @@ impl<T: Real> Tree<T> {
         let momentum = &self.here.momentum;
         let error = potential + 0.5 * dot(momentum, momentum).widen() - self.energy;
         self.steps += 1.0;
-        if error.is_nan() || error >= DIVERGENCE {
+        if is_divergence(error) {
             self.diverged = true;
             self.growing = false;
             return;
@@ -333,8 +332,7 @@ impl<T: Real> Nuts<T> {
         let noise = streams.child(0);
         let tree = |block: usize| Tree {
             stream: noise.rng(block as u64),
-            averaging: DualAveraging::start(step_size, target_acceptance),
-            base_step: step_size,
+            step: TestedStep::new(step_size, target_acceptance),
             step_size,
             ends: [Place::new(dimension), Place::new(dimension)],
             here: Place::new(dimension),
@@ -424,7 +422,7 @@ impl<T: Real> Sampler<T> for Nuts<T> {
             energy += tree.whole.hamiltonian;
             let accepted = tree.acceptance / tree.steps.max(1.0);
             if *adapting {
-                tree.averaging.update(accepted);
+                tree.step.update(accepted);
             }
             acceptance += accepted;
             total += tree.whole.potential;
@@ -450,9 +448,7 @@ impl<T: Real> Sampler<T> for Nuts<T> {
     }
 
     fn restart_step(&mut self, block: usize, step: f64) {
-        let tree = &mut self.blocks[block];
-        tree.averaging = DualAveraging::start(step, self.settings.target_acceptance);
-        tree.base_step = step;
+        self.blocks[block].step.restart_at(step);
     }
 
     /// The last draw belongs to previous coordinates.
@@ -470,7 +466,7 @@ impl<T: Real> Sampler<T> for Nuts<T> {
 
     fn adapt(&mut self, on: bool) {
         if self.adapting && !on {
-            self.blocks.iter_mut().for_each(|tree| tree.base_step = tree.averaging.adapted());
+            self.blocks.iter_mut().for_each(|tree| tree.step.finish());
         }
         self.adapting = on;
     }

@@ -65,7 +65,7 @@ pub struct Psgld<T> {
     blocks: Vec<(Block<T>, Squares<T>)>,
 }
 
-/// The running mean of squared gradients; empty until the first step, which initialises it.
+/// The running mean of squared gradients, which the first step starts.
 #[derive(Debug, Clone)]
 struct Squares<T> {
     v: Vec<T>,

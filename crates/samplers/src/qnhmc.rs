@@ -86,8 +86,8 @@ impl<T: Real> Qnhmc<T> {
         settings.initial_scale.check("QNHMC initial scale")?;
         let memory = settings.memory;
         let mut trajectory = Trajectory::new(dimension, blocks, settings.hmc, Map::Full, memory, streams)?;
-        let (InitialScale::Fixed(gamma) | InitialScale::Pairs(gamma)) = settings.initial_scale;
-        trajectory.blocks.iter_mut().for_each(|block| block.inverse.reset(T::narrow(gamma)));
+        let initial = settings.initial_scale.without_pairs();
+        trajectory.blocks.iter_mut().for_each(|block| block.inverse.reset(initial));
         let zeros = vec![T::zero(); dimension * memory];
         let pairs = PairRing { s: zeros.clone(), y: zeros, count: 0, rejections: 0 };
         Ok(Self { trajectory, settings, memories: vec![pairs; blocks] })
@@ -119,7 +119,7 @@ impl<T: Real> Sampler<T> for Qnhmc<T> {
                 // Only accepted proposals update the memory, so an unsuitable matrix would stay for ever.
                 pairs.rejections = 0;
                 pairs.s.fill(T::zero());
-                block.inverse.reset(initial.scale(std::iter::empty()));
+                block.inverse.reset(initial.without_pairs());
             }
             if !block.accepted || !(self.settings.adapt_after_burn_in || pairs.count < self.settings.learning)
             {
@@ -140,7 +140,7 @@ impl<T: Real> Sampler<T> for Qnhmc<T> {
             let slots = (oldest..pairs.count).map(|k| (k % memory) * n);
             let rows = slots.map(|slot| (&pairs.s[slot..][..n], &pairs.y[slot..][..n]));
             if pairs.count == self.settings.learning {
-                block.restart_adaptation();
+                block.step.restart();
             }
             block.inverse.reset(initial.scale(rows.clone()));
             for (s, y) in rows {
@@ -164,7 +164,7 @@ impl<T: Real> Sampler<T> for Qnhmc<T> {
 
     /// Forgets all pairs.
     fn change_coordinates(&mut self, _: &mut dyn FnMut(usize, &mut [T])) {
-        let initial = self.settings.initial_scale.scale(std::iter::empty());
+        let initial = self.settings.initial_scale.without_pairs();
         for (block, pairs) in self.trajectory.blocks.iter_mut().zip(&mut self.memories) {
             (pairs.count, pairs.rejections) = (0, 0);
             pairs.s.fill(T::zero());

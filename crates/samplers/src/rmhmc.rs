@@ -25,10 +25,10 @@ use rand::RngExt;
 
 use super::checks::check_shape;
 use super::dense::{log_determinant, solve};
-use super::gradient::DIVERGENCE;
+use super::gradient::is_divergence;
 use super::metric::FactoredMetric;
 use super::vector::{add_scaled, dot, is_sound_for_test};
-use super::{DualAveraging, HmcSettings, Metric, Minibatch, Real, Sampler, SamplerError, Step, Target};
+use super::{HmcSettings, Metric, Minibatch, Real, Sampler, SamplerError, Step, Target, TestedStep};
 use crate::random::{SeedTree, SeededRng};
 
 /// Riemann manifold HMC; see the [module](self).
@@ -52,8 +52,8 @@ pub struct Rmhmc<T> {
 #[derive(Debug, Clone)]
 struct Leaper<T> {
     stream: SeededRng,
-    averaging: DualAveraging,
-    base_step: f64,
+    /// Before jitter.
+    step: TestedStep,
     step_size: f64,
     momentum: Vec<T>,
     /// The momentum that an implicit kick starts from, and the velocity at the start of a move.
@@ -235,8 +235,7 @@ impl<T: Real> Rmhmc<T> {
         let noise = streams.child(0);
         let leaper = |block: usize| Leaper {
             stream: noise.rng(block as u64),
-            averaging: DualAveraging::start(settings.step_size, settings.target_acceptance),
-            base_step: settings.step_size,
+            step: TestedStep::new(settings.step_size, settings.target_acceptance),
             step_size: settings.step_size,
             momentum: zeros.clone(),
             old: zeros.clone(),
@@ -335,8 +334,7 @@ impl<T: Real> Sampler<T> for Rmhmc<T> {
         self.here.evaluate(metric, theta, n);
         self.here.differentiate(metric, theta, n, &mut self.shifted, &mut self.sides);
         for (block, leaper) in self.blocks.iter_mut().enumerate() {
-            let base = if adapting { leaper.averaging.current() } else { leaper.base_step };
-            leaper.step_size = base * (1.0 - jitter * leaper.stream.random::<f64>());
+            leaper.step_size = leaper.step.next(adapting) * (1.0 - jitter * leaper.stream.random::<f64>());
             let Leaper { stream, momentum, old, scratch, .. } = leaper;
             old.iter_mut().for_each(|z| *z = T::normal(stream));
             self.here.root(block, old, momentum);
@@ -364,7 +362,7 @@ impl<T: Real> Sampler<T> for Rmhmc<T> {
             let Leaper { momentum, scratch, .. } = leaper;
             let end = self.potential[block] + self.here.energy(block, momentum, scratch);
             let error = end - leaper.energy;
-            leaper.diverged |= error.is_nan() || error >= DIVERGENCE;
+            leaper.diverged |= is_divergence(error);
             leaper.probability = if leaper.diverged { 0.0 } else { libm::exp(-error.max(0.0)) };
             if leaper.stream.random::<f64>() < leaper.probability {
                 potential += self.potential[block];
@@ -375,7 +373,7 @@ impl<T: Real> Sampler<T> for Rmhmc<T> {
                 theta[block * n..(block + 1) * n].copy_from_slice(&self.start[block * n..(block + 1) * n]);
             }
             if adapting {
-                leaper.averaging.update(leaper.probability);
+                leaper.step.update(leaper.probability);
             }
         }
         let (blocks, count) = (&self.blocks, self.blocks.len() as f64);
@@ -397,7 +395,7 @@ impl<T: Real> Sampler<T> for Rmhmc<T> {
 
     fn adapt(&mut self, on: bool) {
         if self.adapting && !on {
-            self.blocks.iter_mut().for_each(|leaper| leaper.base_step = leaper.averaging.adapted());
+            self.blocks.iter_mut().for_each(|leaper| leaper.step.finish());
         }
         self.adapting = on;
     }

@@ -112,6 +112,48 @@ impl DualAveraging {
     }
 }
 
+/// The step of a block whose moves are tested: given, or adapted to their acceptance.
+#[derive(Debug, Clone)]
+pub(super) struct TestedStep {
+    averaging: DualAveraging,
+    /// Given, or where the last adaptation ended.
+    fixed: f64,
+}
+
+impl TestedStep {
+    /// The given `step`, above 0; adapted, one of the mean acceptance probability `target`, in (0, 1).
+    #[must_use]
+    pub fn new(step: f64, target: f64) -> Self {
+        Self { averaging: DualAveraging::start(step, target), fixed: step }
+    }
+
+    /// The step of the next move.
+    #[must_use]
+    pub fn next(&self, adapting: bool) -> f64 {
+        if adapting { self.averaging.current() } else { self.fixed }
+    }
+
+    /// Adapts to the acceptance probability of a move.
+    pub fn update(&mut self, acceptance: f64) {
+        self.averaging.update(acceptance);
+    }
+
+    /// Keeps the adapted step.
+    pub fn finish(&mut self) {
+        self.fixed = self.averaging.adapted();
+    }
+
+    /// Adapts from the current step on, for changed dynamics.
+    pub fn restart(&mut self) {
+        self.averaging.restart();
+    }
+
+    /// Adapts from `step` on.
+    pub fn restart_at(&mut self, step: f64) {
+        *self = Self::new(step, self.averaging.target);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::DualAveraging;

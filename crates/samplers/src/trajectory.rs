@@ -8,11 +8,11 @@
 use rand::RngExt;
 
 use super::checks::{check, check_acceptance, check_positive, check_shape};
-use super::gradient::DIVERGENCE;
+use super::gradient::is_divergence;
 use super::lbfgs::InverseHessian;
 use super::matrix::{Matrix, Spectrum};
 use super::vector::{add_scaled, dot, for_blocks, is_sound_for_test};
-use super::{DualAveraging, Minibatch, Real, SamplerError, Step, Target};
+use super::{Minibatch, Real, SamplerError, Step, Target, TestedStep};
 use crate::random::{SeedTree, SeededRng};
 
 /// Settings of all Hamiltonian samplers.
@@ -62,10 +62,9 @@ pub(super) struct Leaper<T> {
     pub stream: SeededRng,
     pub inverse: InverseHessian<T>,
     pub accepted: bool,
-    averaging: DualAveraging,
+    /// Before jitter.
+    pub step: TestedStep,
     step_size: f64,
-    /// Adapted or given, before jitter.
-    base_step: f64,
     momentum: Vec<T>,
     scratch: Vec<T>,
     kinetic: f64,
@@ -114,9 +113,8 @@ impl<T: Real> Trajectory<T> {
             stream: noise.rng(block as u64),
             inverse: InverseHessian::new(dimension, memory),
             accepted: false,
-            averaging: DualAveraging::start(settings.step_size, settings.target_acceptance),
+            step: TestedStep::new(settings.step_size, settings.target_acceptance),
             step_size: settings.step_size,
-            base_step: settings.step_size,
             momentum: zeros.clone(),
             scratch: zeros.clone(),
             kinetic: 0.0,
@@ -151,7 +149,7 @@ impl<T: Real> Trajectory<T> {
 
     pub fn adapt(&mut self, on: bool) {
         if self.adapting && !on {
-            self.blocks.iter_mut().for_each(|block| block.base_step = block.averaging.adapted());
+            self.blocks.iter_mut().for_each(|block| block.step.finish());
         }
         self.adapting = on;
     }
@@ -159,7 +157,7 @@ impl<T: Real> Trajectory<T> {
     /// Adapts the step of a block from `step` on, in coordinates that a warm-up has chosen.
     pub fn restart_step(&mut self, block: usize, step: f64) {
         self.varies = true;
-        self.blocks[block].restart_step(step, self.settings.target_acceptance);
+        self.blocks[block].step.restart_at(step);
     }
 
     pub fn is_adapting(&self) -> bool {
@@ -175,8 +173,7 @@ impl<T: Real> Trajectory<T> {
         let mass = self.mass.as_ref();
         let (start, gradient, jitter) = (&self.start, &self.start_gradient, self.settings.jitter);
         for_blocks(&mut self.blocks, theta, |index, block, theta| {
-            let base = if adapting { block.averaging.current() } else { block.base_step };
-            block.step_size = base * (1.0 - jitter * block.stream.random::<f64>());
+            block.step_size = block.step.next(adapting) * (1.0 - jitter * block.stream.random::<f64>());
             block.momentum.iter_mut().for_each(|p| *p = T::normal(&mut block.stream));
             block.kinetic = 0.5 * dot(&block.momentum, &block.momentum).widen();
             block.diverged = false;
@@ -206,7 +203,7 @@ impl<T: Real> Trajectory<T> {
         for_blocks(&mut self.blocks, theta, |index, block, theta| {
             let kinetic = 0.5 * dot(&block.momentum, &block.momentum).widen();
             let error = after[index] + kinetic - before[index] - block.kinetic;
-            block.diverged |= error.is_nan() || error >= DIVERGENCE;
+            block.diverged |= is_divergence(error);
             block.probability = if block.diverged { 0.0 } else { libm::exp(-error.max(0.0)) };
             block.accepted = block.stream.random::<f64>() < block.probability;
             let (potential, own) = if block.accepted { (after, kinetic) } else { (before, block.kinetic) };
@@ -215,7 +212,7 @@ impl<T: Real> Trajectory<T> {
                 theta.copy_from_slice(&start[index * n..][..n]);
             }
             if adapting {
-                block.averaging.update(block.probability);
+                block.step.update(block.probability);
             }
         });
         let accepted = self.blocks.iter().map(|block| block.accepted);
@@ -237,17 +234,6 @@ impl<T: Real> Trajectory<T> {
 }
 
 impl<T: Real> Leaper<T> {
-    /// Resets all but the step size, for changed dynamics.
-    pub fn restart_adaptation(&mut self) {
-        self.averaging.restart();
-    }
-
-    /// Adapts from `step` on.
-    pub fn restart_step(&mut self, step: f64, target_acceptance: f64) {
-        self.averaging = DualAveraging::start(step, target_acceptance);
-        self.base_step = step;
-    }
-
     fn kick(&mut self, (map, mass): Maps<'_, T>, gradient: &[T], share: f64) {
         let step = T::narrow(-share * self.step_size);
         if map == Map::Identity && mass.is_none() {

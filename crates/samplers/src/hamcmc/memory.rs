@@ -1,6 +1,6 @@
 //! Pairs, states and the inverse Hessian of one block.
 
-use crate::gradient::{Block, DIVERGENCE, is_runaway};
+use crate::gradient::{Block, DIVERGENCE, is_divergence, is_runaway};
 use crate::lbfgs::InverseHessian;
 use crate::vector::dot;
 use crate::{InitialScale, Pairs, Real};
@@ -58,7 +58,7 @@ impl<T: Real> Memory<T> {
         let half = T::narrow(half.sqrt());
         let back: f64 = room.iter().zip(z.iter()).map(|(&w, &z)| (half * w - z).widen().powi(2)).sum();
         let log_ratio = potential + 0.5 * (dot(z, z).widen() - back);
-        self.ran_away |= log_ratio.is_nan() || log_ratio < -DIVERGENCE;
+        self.ran_away |= is_divergence(-log_ratio);
         self.probability =
             if log_ratio.is_nan() || self.block.diverged { 0.0 } else { libm::exp(log_ratio.min(0.0)) };
     }

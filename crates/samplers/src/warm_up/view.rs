@@ -13,7 +13,7 @@ pub(super) struct Record<T> {
     pub is_subsampled: bool,
 }
 
-/// A target in the coordinates `phi`, `theta = L phi` with one map for each block. The first gradient is recorded.
+/// A target in the coordinates `phi`, `theta = c + L phi` with one map for each block. The first gradient is recorded.
 pub(super) struct View<'a, T> {
     pub target: &'a mut dyn Target<T>,
     pub maps: &'a [LinearMap<T>],
