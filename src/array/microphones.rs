@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn interruptions_are_told() {
+    fn interruptions_are_reported() {
         const RATE: usize = 1_000;
         // Silent from one second to another.
         let channel = |channel: usize, silent: &[(usize, usize)]| -> Vec<f32> {

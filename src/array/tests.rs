@@ -150,7 +150,7 @@ fn channels_that_say_the_same_are_filtered_by_the_gain() {
     }
 }
 
-/// One bin of a voice and two noises in four channels, all with an echo a frame later: more than a single frame can tell apart.
+/// One bin of a voice and two noises in four channels, all with an echo a frame later: more than a single frame can separate.
 struct EchoingScene {
     /// The voice in every channel.
     images: Vec<Spectrogram>,

@@ -100,7 +100,7 @@ impl Convolution {
             let first = index * FRAMES_AT_ONCE;
             self.fill_with_biases(rows);
             for (tap, matrix) in self.taps.iter().enumerate() {
-                // The tap sees frame t + after - before.
+                // The tap weights frame t + after - before.
                 let (after, before) = (tap * self.dilation, self.reach.frames.0 * self.dilation);
                 let begin = before.saturating_sub(first + after).min(rows.len() / row);
                 let end = (frames + before).saturating_sub(first + after).min(rows.len() / row).max(begin);

@@ -99,12 +99,12 @@ pub(crate) fn powf(x: f32, exponent: f32) -> f32 {
 }
 
 /// Fractions are kept this far from 0 and 1 in log odds.
-const CLOSEST: f32 = 1e-6;
+const MIN_FRACTION: f32 = 1e-6;
 
 /// Natural log odds of a fraction.
 #[inline(always)]
 pub(crate) fn log_odds(fraction: f32) -> f32 {
-    let fraction = fraction.clamp(CLOSEST, 1.0 - CLOSEST);
+    let fraction = fraction.clamp(MIN_FRACTION, 1.0 - MIN_FRACTION);
     ln(fraction / (1.0 - fraction))
 }
 

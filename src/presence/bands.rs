@@ -27,6 +27,19 @@ pub(super) fn edges() -> [usize; BANDS + 1] {
     })
 }
 
+/// Number of the bands with these edges that a recording of `bins` bins has.
+pub(super) fn present_bands(edges: &[usize], bins: usize) -> usize {
+    edges[1..].iter().take_while(|&&end| end <= bins).count()
+}
+
+/// The mean powers of a frame in the bands with these edges.
+pub(super) fn band_means(frame: &[f32], edges: &[usize]) -> impl Iterator<Item = f32> {
+    edges.windows(2).map(|range| {
+        let inside = &frame[range[0]..range[1]];
+        inside.iter().sum::<f32>() / inside.len() as f32
+    })
+}
+
 /// Powers on bands; a recording may lack the highest.
 pub(super) struct Bands {
     /// Number of bands of the recording.
@@ -41,23 +54,24 @@ pub(super) struct Bands {
 /// and the quiet level relative to the whole.
 pub(super) type Features = [f32; FEATURES];
 
+/// The first feature.
+fn relative_to_whole(level: f32, whole: f32) -> f32 {
+    (level - whole) / 4.0
+}
+
 /// The features of a level of a band with this quiet level, in a recording of this mean.
 pub(super) fn features_of(level: f32, quiet: f32, whole: f32) -> Features {
-    [(level - whole) / 4.0, (level - quiet) / 4.0 - 0.5, (quiet - whole) / 4.0 + 1.0]
+    [relative_to_whole(level, whole), (level - quiet) / 4.0 - 0.5, (quiet - whole) / 4.0 + 1.0]
 }
 
 impl Bands {
     /// The bands with these edges, of powers (bins x frames); relative to the mean of `whole`, or to their own.
     pub(super) fn new(power: &[f32], bins: usize, edges: &[usize], whole: Option<&Self>) -> Self {
-        let present = edges[1..].iter().take_while(|&&end| end <= bins).count();
+        let present = present_bands(edges, bins);
         let frames = power.len() / bins;
         let mut levels = Vec::with_capacity(present * frames);
         for frame in power.chunks_exact(bins) {
-            let band = |range: &[usize]| {
-                let inside = &frame[range[0]..range[1]];
-                inside.iter().sum::<f32>() / inside.len() as f32
-            };
-            levels.extend(edges[..=present].windows(2).map(band));
+            levels.extend(band_means(frame, &edges[..=present]));
         }
         let own = || levels.iter().map(|&x| f64::from(x)).sum::<f64>() / levels.len().max(1) as f64;
         let mean = whole.map_or_else(|| (own() as f32).max(SILENCE), |whole| whole.mean);
@@ -102,7 +116,7 @@ impl Bands {
     /// The level of every band relative to the whole, its first feature: bands x frames.
     pub(super) fn relative_to_whole(&self) -> impl Iterator<Item = f32> {
         let whole = vector::ln(self.mean);
-        self.levels.iter().map(move |level| (level - whole) / 4.0)
+        self.levels.iter().map(move |&level| relative_to_whole(level, whole))
     }
 }
 

@@ -6,7 +6,7 @@ mod soft;
 #[cfg(test)]
 mod tests;
 
-use super::bands::{Interpolation, MIN_RELATIVE_POWER, edges, features_of};
+use super::bands::{Interpolation, MIN_RELATIVE_POWER, band_means, edges, features_of, present_bands};
 use super::sizes::{BANDS, GROUP};
 use crate::kernels::vector;
 pub(crate) use network::CausalNetwork;
@@ -61,7 +61,7 @@ impl CausalPresenceNet {
         Self {
             network,
             interpolation: Interpolation::new(&edges, bins),
-            present: edges[1..].iter().take_while(|&&end| end <= bins).count(),
+            present: present_bands(&edges, bins),
             edges,
             stride,
             quiet_levels: QuietLevels::new(evaluated_seconds),
@@ -97,10 +97,9 @@ impl CausalPresenceNet {
     /// Measures level and quiet level of every band.
     fn measure(&mut self, power: &[f32]) {
         let mut total = 0.0;
-        for (level, range) in self.level.iter_mut().zip(self.edges[..=self.present].windows(2)) {
-            let inside = &power[range[0]..range[1]];
-            *level = inside.iter().sum::<f32>() / inside.len() as f32;
-            total += f64::from(*level);
+        for (level, mean) in self.level.iter_mut().zip(band_means(power, &self.edges[..=self.present])) {
+            *level = mean;
+            total += f64::from(mean);
         }
         let power = total / self.present as f64;
         self.mean.add(power);

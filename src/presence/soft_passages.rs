@@ -16,9 +16,9 @@ pub(super) const SOFT: f64 = 0.158_489;
 const COMMON: f64 = 0.015_849;
 /// Amount by which the log odds of the second estimate are lowered, as noise in pauses is as loud as speech there.
 pub(super) const MARGIN: f32 = 1.0;
-/// Frames before and after a soft passage that the network sees as well, unless it is a long one.
+/// Frames before and after a soft passage that the network receives as well, unless it is a long one.
 const CONTEXT: usize = 16;
-/// Frames of a long passage, at least: 1 s. It reaches to the louder voice beside it, which the network does not see: beside that
+/// Frames of a long passage, at least: 1 s. It reaches to the louder voice beside it, which the network does not receive: beside that
 /// voice, it takes the softer one for noise. Shorter passages are mostly pauses, in which a competing talker would be kept.
 const LONG: usize = 62;
 /// A long passage ends where the power of a syllable is higher than its loudest one by this factor, 3 dB.

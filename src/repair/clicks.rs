@@ -5,7 +5,7 @@ use super::quantile;
 use std::ops::Range;
 
 /// Length of the blocks of levels, s.
-pub(super) const BLOCK: f64 = 0.001;
+pub(super) const BLOCK_SECONDS: f64 = 0.001;
 /// Blocks on either side, of which the median is the level of the surroundings.
 pub(super) const NEIGHBOURS: usize = 30;
 /// A click extends while its level exceeds that of the surroundings by this factor.
@@ -42,7 +42,7 @@ const EMPHASES: [f64; 2] = [SHARP, 0.0];
 /// Coefficient for sharp clicks.
 pub(super) const SHARP: f64 = 0.9;
 /// Context of a prediction, s.
-pub(super) const REACH: f64 = 0.004;
+pub(super) const REACH_SECONDS: f64 = 0.004;
 /// Fits of the model around a click.
 const ITERATIONS: usize = 3;
 
@@ -56,7 +56,7 @@ pub(super) struct Detector {
 impl Detector {
     /// The samples of all clicks of the next part, ascending; empty if it has none.
     pub(super) fn detect(&mut self, samples: &[f32], sample_rate: u32) -> Vec<Range<usize>> {
-        let block = ((f64::from(sample_rate) * BLOCK).round() as usize).max(1);
+        let block = ((f64::from(sample_rate) * BLOCK_SECONDS).round() as usize).max(1);
         let seconds = samples.len() as f64 / f64::from(sample_rate);
         let sections = (seconds / SECTION_SECONDS).round().max(1.0) as usize;
         let length = (samples.len() / sections / block + 1) * block;
@@ -105,7 +105,7 @@ fn is_spread(clicks: &[Range<usize>]) -> bool {
 /// The samples with all clicks interpolated from autoregressive models of their surroundings.
 pub(crate) fn interpolate(samples: &[f32], sample_rate: u32, clicks: &[Range<usize>]) -> Vec<f32> {
     let rate = f64::from(sample_rate);
-    let order = ((REACH * rate) as usize).clamp(8, 192);
+    let order = ((REACH_SECONDS * rate) as usize).clamp(8, 192);
     let context = (0.032 * rate) as usize;
     let mut interpolator = Interpolator::new(order, ITERATIONS);
     let mut output = samples.to_vec();

@@ -7,7 +7,7 @@ use crate::stable::StableFit;
 use crate::transform::{DEFAULT_WINDOW_SECONDS, Stft};
 
 /// Length of the frames of statistics, s.
-const FRAME: f64 = 0.032;
+const FRAME_SECONDS: f64 = 0.032;
 /// Fraction of the frames, the quietest, that counts as noise alone.
 const QUIET: f64 = 0.3;
 /// Minimum number of quiet frames.
@@ -31,7 +31,7 @@ const MEDIAN: f64 = 0.6745;
 pub(crate) fn detect(samples: &[f32], sample_rate: u32) -> Option<StableFit> {
     /// Coefficients of linear prediction, usual for speech at 8 kHz.
     const ORDER: usize = 10;
-    let length = (f64::from(sample_rate) * FRAME) as usize;
+    let length = (f64::from(sample_rate) * FRAME_SECONDS) as usize;
     let mut frames: Vec<(f64, &[f32])> = samples
         .windows(length)
         .step_by(length / 2)

@@ -1,16 +1,16 @@
 //! Causal click repair for real-time audio.
 
 use super::autoregression::Interpolator;
-use super::clicks::{BLOCK, CERTAIN, EDGE, NEIGHBOURS, REACH, SHARP};
+use super::clicks::{BLOCK_SECONDS, CERTAIN, EDGE, NEIGHBOURS, REACH_SECONDS, SHARP};
 
 /// One block in so many enters the statistics of loud parts.
 const EVERY: usize = 5;
 /// Levels in these statistics: ten seconds.
-const KEPT: usize = 2_000;
+const KEPT_LEVELS: usize = 2_000;
 /// Minimum number of levels.
 const MIN_LEVELS: usize = 200;
 /// Time constant of the count of clicks, s.
-const MEMORY: f64 = 5.0;
+const MEMORY_SECONDS: f64 = 5.0;
 /// Minimum count, with its decay: 2.5 clicks per second, as in recordings. Six a second are found after 2.7 s.
 const EVIDENCE: f64 = 12.5;
 /// Maximum order of the model before a click; half of it at high sample rates.
@@ -18,7 +18,7 @@ const ORDER: usize = 32;
 /// Sample rate from which the order is halved, Hz.
 const HIGH_RATE: u32 = 64_000;
 /// Context before a click, s.
-const CONTEXT: f64 = 0.02;
+const CONTEXT_SECONDS: f64 = 0.02;
 /// Fits of the model; the first takes the click for silence.
 const ITERATIONS: usize = 2;
 
@@ -57,10 +57,10 @@ impl LiveClicks {
     /// For hops of `hop` samples at a sample rate in Hz.
     pub(crate) fn new(sample_rate: u32, hop: usize) -> Self {
         let rate = f64::from(sample_rate);
-        let blocks = ((hop as f64 / rate / BLOCK).round() as usize).clamp(1, hop.max(1));
-        let context = (CONTEXT * rate) as usize;
+        let blocks = ((hop as f64 / rate / BLOCK_SECONDS).round() as usize).clamp(1, hop.max(1));
+        let context = (CONTEXT_SECONDS * rate) as usize;
         let most = if sample_rate > HIGH_RATE { ORDER / 2 } else { ORDER };
-        let order = ((REACH * rate) as usize).clamp(8, most);
+        let order = ((REACH_SECONDS * rate) as usize).clamp(8, most);
         Self {
             hop,
             levels: vec![0.0; blocks],
@@ -69,14 +69,14 @@ impl LiveClicks {
             interpolator: Interpolator::with_room(order, ITERATIONS, (context + hop, hop)),
             last: 0.0,
             near: [0.0; NEIGHBOURS],
-            far: vec![0.0; KEPT],
+            far: vec![0.0; KEPT_LEVELS],
             count: 0,
-            sorted: vec![0.0; KEPT],
+            sorted: vec![0.0; KEPT_LEVELS],
             lasts: 0,
             highest: 0.0,
             ended: (0.0, 0),
             evidence: 0.0,
-            forget: libm::exp(-(hop as f64 / rate / blocks as f64) / MEMORY),
+            forget: libm::exp(-(hop as f64 / rate / blocks as f64) / MEMORY_SECONDS),
         }
     }
 
@@ -166,7 +166,7 @@ impl LiveClicks {
 
     /// Number of levels in the statistics.
     fn known(&self) -> usize {
-        (self.count / EVERY).min(KEPT)
+        (self.count / EVERY).min(KEPT_LEVELS)
     }
 
     /// Whether a level exceeds [`loud`](Self::loud) by the threshold of a click.
@@ -189,10 +189,13 @@ impl LiveClicks {
 
     fn learn(&mut self, level: f32) {
         self.near[self.count % NEIGHBOURS] = level;
-        self.far[self.count / EVERY % KEPT] = level;
+        self.far[self.count / EVERY % KEPT_LEVELS] = level;
         // The count wraps at a multiple of both lengths, with the statistics full.
-        self.count =
-            if self.count + 1 == 2 * EVERY * KEPT * NEIGHBOURS { self.count / 2 + 1 } else { self.count + 1 };
+        self.count = if self.count + 1 == 2 * EVERY * KEPT_LEVELS * NEIGHBOURS {
+            self.count / 2 + 1
+        } else {
+            self.count + 1
+        };
     }
 
     /// Returns to the initial state.

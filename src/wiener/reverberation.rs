@@ -13,11 +13,11 @@ const OCTAVES: usize = 6;
 /// Length of a decay, s.
 const FALL_SECONDS: f64 = 0.19;
 /// Maximum mean deviation of a steady decay's logarithm from a straight line.
-const STEADY: f64 = 0.6;
+const MAX_DEVIATION: f64 = 0.6;
 /// Maximum distance of its start from the loudest tenth of the frames, in natural logarithms.
-const FAINT: f64 = 3.0;
+const MAX_LOG_DISTANCE: f64 = 3.0;
 /// Quantile of the decay times that is the room's; tuned on simulated and measured rooms (eval/results).
-const STEEPER: f64 = 0.1;
+const ROOM_QUANTILE: f64 = 0.1;
 /// Shortest reverberation time of an octave at which nothing is suppressed, and at which all is, s: speech decays as fast, so
 /// that in a dry room one octave at least has its decay.
 const DRY_SECONDS: (f64, f64) = (0.25, 0.4);
@@ -27,11 +27,11 @@ const EARLY_SECONDS: f64 = 0.048;
 const MIN_GAIN: f32 = 0.1;
 
 /// Range of reverberation times, s.
-const SECONDS: (f64, f64) = (0.05, 12.8);
+const RANGE_SECONDS: (f64, f64) = (0.05, 12.8);
 /// Number of their logarithmic classes.
 const CLASSES: usize = 96;
 /// Minimum number of decays of an estimate.
-const ENOUGH: u32 = 8;
+const MIN_DECAYS: u32 = 8;
 
 /// Natural logarithm of a ratio of 60 dB.
 const SIXTY_DB: f64 = 13.815_510_557_964_274;
@@ -62,7 +62,7 @@ impl Decays {
             };
             let level = logarithms(speech.chunks_exact(bins).map(mean).collect());
             let Some(loud) = nine_tenths(&level) else { continue };
-            for fall in level.windows(span).filter(|fall| fall[0] > loud - FAINT) {
+            for fall in level.windows(span).filter(|fall| fall[0] > loud - MAX_LOG_DISTANCE) {
                 if let Some(slope) = steady_fall(fall) {
                     counts[class_of(SIXTY_DB * frame_seconds / slope)] += 1;
                 }
@@ -74,13 +74,13 @@ impl Decays {
     pub(crate) fn seconds(&self) -> [Option<f64>; OCTAVES] {
         self.0.each_ref().map(|counts| {
             let total: u32 = counts.iter().sum();
-            let wanted = STEEPER * f64::from(total);
+            let wanted = ROOM_QUANTILE * f64::from(total);
             let mut passed = 0;
             let class = counts.iter().position(|&count| {
                 passed += count;
                 f64::from(passed) > wanted
             });
-            class.filter(|_| total >= ENOUGH).map(seconds_of)
+            class.filter(|_| total >= MIN_DECAYS).map(seconds_of)
         })
     }
 }
@@ -113,17 +113,17 @@ fn steady_fall(values: &[f64]) -> Option<f64> {
     let slope = product / square;
     let off = |(index, value): (usize, &f64)| (value - mean - slope * (index as f64 - centre)).abs();
     let deviation = values.iter().enumerate().map(off).sum::<f64>() / count;
-    (slope < 0.0 && deviation < STEADY).then_some(-slope)
+    (slope < 0.0 && deviation < MAX_DEVIATION).then_some(-slope)
 }
 
 fn class_of(seconds: f64) -> usize {
-    let fraction = libm::log(seconds / SECONDS.0) / libm::log(SECONDS.1 / SECONDS.0);
+    let fraction = libm::log(seconds / RANGE_SECONDS.0) / libm::log(RANGE_SECONDS.1 / RANGE_SECONDS.0);
     ((fraction * CLASSES as f64) as usize).min(CLASSES - 1)
 }
 
 /// The centre of a class, s.
 fn seconds_of(class: usize) -> f64 {
-    SECONDS.0 * libm::pow(SECONDS.1 / SECONDS.0, (class as f64 + 0.5) / CLASSES as f64)
+    RANGE_SECONDS.0 * libm::pow(RANGE_SECONDS.1 / RANGE_SECONDS.0, (class as f64 + 0.5) / CLASSES as f64)
 }
 
 /// Fraction of the suppression to apply at these reverberation times, 0 to 1.
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn early_sound_has_no_tail() {
         let mut decays = Decays::default();
-        decays.0.iter_mut().for_each(|counts| counts[class_of(0.6)] = ENOUGH);
+        decays.0.iter_mut().for_each(|counts| counts[class_of(0.6)] = MIN_DECAYS);
         let mut gain = vec![1.0_f32; BINS * 6];
         suppress(&mut gain, &vec![2.0; BINS * 6], GRID, &decays, 0.5);
         let tail = libm::exp(-SIXTY_DB * 3.0 * FRAME_SECONDS / seconds_of(class_of(0.6))) as f32;

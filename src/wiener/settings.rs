@@ -10,9 +10,9 @@ pub struct GainSettings {
     /// Whether the gain is fused with the log odds of the speech-presence network. Without effect if the dictionary's window
     /// is not the network's, or if the noise has fixed spectra.
     pub speech_presence: bool,
-    /// Whether that network is the small one, which takes about half the time: it looks at soft passages once, the other one
-    /// twice, and a recording of less than 0.6 s in which the small one finds no speech is passed to it. Without effect without
-    /// the network, and in live denoising.
+    /// Whether that network is the small one, which takes about half the time. It estimates a soft passage twice only if its
+    /// power varies by 10 dB or more, and a recording of less than 0.6 s in which it finds no speech is passed to the other one.
+    /// Without effect without the network, and in live denoising.
     pub small_network: bool,
     /// Whether, in blocks where the network is not certain of speech, learned weights change the fusion by band and pair of
     /// frames: cries, shouts and whispers are lost less often. Without effect without the network, with a stationary noise

@@ -11,7 +11,7 @@ use alphamf::signal::{Signal, counted};
 pub const MAX_EXCESS_SECONDS: f64 = 0.1;
 
 /// The lowest sample rate, Hz, with the whole audible band.
-const FULL_BAND: u32 = 40_000;
+const MIN_FULL_BAND_RATE: u32 = 40_000;
 
 /// A measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -270,7 +270,7 @@ pub fn score(clean: &Signal, estimate: &Signal, high_pass_hz: f64) -> Result<Sco
     };
     let (clean, estimate) = (prepare(clean_channel), prepare(channel));
     let distances = |band| {
-        let is_full_band = rate >= FULL_BAND;
+        let is_full_band = rate >= MIN_FULL_BAND_RATE;
         is_full_band.then(|| metrics::spectral_distances(&clean, &estimate, rate, band)).transpose()
     };
     let (below, above) = (distances(100.0..=8_000.0)?, distances(8_000.0..=20_000.0)?);

@@ -9,7 +9,7 @@
 //! **Cost.** `L + 1` full gradients and two potentials per step. **Bias.** None.
 //! **Use where** full gradients are affordable and a good trajectory length is known. The reference for all others.
 //! **Do not use where** correlations are strong, unless the metric is dense: the default of at most ten steps does not reach
-//! across them. Nor where scales vary over the target (funnels): one step cannot fit all of it, and divergences say so. Use
+//! across them. Nor where scales vary over the target (funnels): one step cannot fit all of it, and divergences are the sign. Use
 //! [`Nuts`](super::Nuts) where the trajectory length is unknown.
 
 use super::trajectory::{Map, Trajectory};

@@ -11,7 +11,7 @@ pub(super) const INPUTS: usize = 17;
 /// Hidden units of each layer.
 const HIDDEN: usize = 12;
 /// Range of the median above the expected power, dB.
-const MEDIAN_RANGE: (f64, f64) = (-40.0, 10.0);
+const MEDIAN_RANGE_DB: (f64, f64) = (-40.0, 10.0);
 /// Range of the natural logarithm of a quantile's distance from the median in dB.
 const LOG_DISTANCE_RANGE: (f64, f64) = (-6.0, 4.5);
 const FORMAT: Format = Format { name: "alphamf-levels", version: 1 };
@@ -54,7 +54,7 @@ impl QuantileNet {
         let [median, below, above] = layer(&self.third, &second);
         let distance =
             |logarithm: f64| libm::exp(logarithm.clamp(LOG_DISTANCE_RANGE.0, LOG_DISTANCE_RANGE.1));
-        let median = median.clamp(MEDIAN_RANGE.0, MEDIAN_RANGE.1);
+        let median = median.clamp(MEDIAN_RANGE_DB.0, MEDIAN_RANGE_DB.1);
         Quantiles { median, below: distance(below), above: distance(above) }
     }
 }

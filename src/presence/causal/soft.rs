@@ -1,5 +1,5 @@
 //! A second estimate of a softer voice: after a louder one, the network takes it for noise until its mean level and its
-//! memory have followed. The second estimate starts with what the network knows then, and with a mean level of its own.
+//! memory have followed. The second estimate starts with its memory of then, and with a mean level of its own.
 
 use super::{MEAN_SECONDS, Memory, RecentMean};
 use crate::kernels::vector;

@@ -12,7 +12,7 @@ const NEAR_PAIRS: [usize; 3] = [4, 15, 47];
 /// Bands to either side of the mean and unevenness over 13 bands.
 const NEAR_BANDS: usize = 6;
 /// Fractions of power are kept this far from 0 and 1 in log odds.
-const CLOSEST: f32 = 1e-3;
+const MIN_FRACTION: f32 = 1e-3;
 
 /// Log odds of speech by model and network, on the bands of the recording; bands x frames or pairs.
 pub(super) struct Evidence<'a> {
@@ -197,5 +197,5 @@ impl Kept {
 
 fn fraction_odds(kept: f64, whole: f64) -> f32 {
     let fraction = (kept / whole.max(f64::MIN_POSITIVE)).min(1.0) as f32;
-    vector::ln((fraction + CLOSEST) / (1.0 - fraction + CLOSEST))
+    vector::ln((fraction + MIN_FRACTION) / (1.0 - fraction + MIN_FRACTION))
 }

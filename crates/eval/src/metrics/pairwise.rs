@@ -4,9 +4,9 @@ use super::{MetricError, Sample, check, decibels, energy};
 use alphamf::signal::counted;
 
 /// Duration of a segment of the segmental SNR in seconds.
-const SEGMENT: f64 = 0.03;
+const SEGMENT_SECONDS: f64 = 0.03;
 /// Range in dB to which the SNR of a segment is limited (Hansen and Pellom 1998).
-const SEGMENT_RANGE: (f64, f64) = (-10.0, 35.0);
+const SEGMENT_RANGE_DB: (f64, f64) = (-10.0, 35.0);
 /// Segments whose energy is below this part of the strongest one are pauses and left out.
 const PAUSE: f64 = 1e-6;
 /// Least energy of the difference, and least ratio, in a segment.
@@ -59,7 +59,7 @@ pub fn segmental_snr<R: Sample, E: Sample>(
 ) -> Result<f64, MetricError> {
     let (reference, estimate) = (&*R::widen(reference), &*E::widen(estimate));
     check(reference, estimate)?;
-    let length = (SEGMENT * f64::from(sample_rate)) as usize;
+    let length = (SEGMENT_SECONDS * f64::from(sample_rate)) as usize;
     if length == 0 || reference.len() < length {
         return Err(MetricError::TooShort {
             metric: "segmental SNR",
@@ -79,7 +79,7 @@ pub fn segmental_snr<R: Sample, E: Sample>(
     let (mut sum, mut count) = (0.0, 0.0);
     for &(signal, difference) in segments.iter().filter(|s| s.0 > PAUSE * strongest) {
         let ratio = 10.0 * (signal / difference.max(TINY) + TINY).log10();
-        sum += ratio.clamp(SEGMENT_RANGE.0, SEGMENT_RANGE.1);
+        sum += ratio.clamp(SEGMENT_RANGE_DB.0, SEGMENT_RANGE_DB.1);
         count += 1.0;
     }
     if count == 0.0 { Err(MetricError::SilentReference) } else { Ok(sum / count) }

@@ -5,7 +5,7 @@ use alphamf::signal::counted;
 use std::ops::RangeInclusive;
 
 /// Half a frame, s: frames of 43 ms a quarter apart, as many samples as there are at 48 kHz.
-const HALF_FRAME: f64 = 1024.0 / 48_000.0;
+const HALF_FRAME_SECONDS: f64 = 1024.0 / 48_000.0;
 /// Power below this part of the reference's loudest bin counts as this.
 const FLOOR: f64 = 1e-8;
 /// Lower bound of power if the reference is almost silent.
@@ -53,7 +53,7 @@ pub fn spectral_distances<R: Sample, E: Sample>(
     const NAME: &str = "log-spectral distance";
     let (reference, estimate) = (&*R::widen(reference), &*E::widen(estimate));
     check(reference, estimate)?;
-    let frame = 2 * (HALF_FRAME * f64::from(sample_rate)).round_ties_even() as usize;
+    let frame = 2 * (HALF_FRAME_SECONDS * f64::from(sample_rate)).round_ties_even() as usize;
     let hop = frame / 4;
     if hop == 0 || reference.len() < frame {
         return Err(MetricError::TooShort {

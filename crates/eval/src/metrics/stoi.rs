@@ -24,9 +24,9 @@ const LOWEST_CENTRE_HERTZ: f64 = 150.0;
 /// Frames that an intermediate measure spans (384 ms).
 const SEGMENT: usize = 30;
 /// Frames of the reference further below the strongest one than this, in dB, are silent.
-const DYNAMIC_RANGE: f64 = 40.0;
+const DYNAMIC_RANGE_DB: f64 = 40.0;
 /// Lower bound of the signal-to-distortion ratio per band and segment, in dB.
-const LOWER_BOUND: f64 = -15.0;
+const MIN_SDR_DB: f64 = -15.0;
 
 /// Energies of the third-octave bands in one frame, as amplitudes.
 type Bands = [f64; BANDS];
@@ -133,7 +133,7 @@ fn without_silence(reference: &[f64], estimate: &[f64], window: &[f64]) -> (Vec<
             20.0 * (energy(frame).sqrt() + f64::EPSILON).log10()
         })
         .collect();
-    let threshold = levels.iter().copied().fold(f64::NEG_INFINITY, f64::max) - DYNAMIC_RANGE;
+    let threshold = levels.iter().copied().fold(f64::NEG_INFINITY, f64::max) - DYNAMIC_RANGE_DB;
     let kept: Vec<usize> = frame_starts(reference.len())
         .zip(&levels)
         .filter(|&(_, &level)| level > threshold)
@@ -189,7 +189,7 @@ fn band_amplitudes(samples: &[f64], window: &[f64], bands: &[Range<usize>; BANDS
 /// STOI's intermediate measure (eq. 5), averaged over the bands: the correlation in time of the
 /// reference with the estimate, normalised to the reference's level and clipped.
 fn segment_correlation(reference: &[Bands], estimate: &[Bands]) -> f64 {
-    let clip = 1.0 + 10.0_f64.powf(-LOWER_BOUND / 20.0);
+    let clip = 1.0 + 10.0_f64.powf(-MIN_SDR_DB / 20.0);
     let correlations = (0..BANDS).map(|band| {
         let mut r: [f64; SEGMENT] = std::array::from_fn(|m| reference[m][band]);
         let mut e: [f64; SEGMENT] = std::array::from_fn(|m| estimate[m][band]);
