@@ -50,9 +50,10 @@ def test_output_equals_the_programs_bit_for_bit(program, noisy, tmp_path):
         assert found.speech.dtype == np.int16 and found.speech.shape == recording.shape
         assert np.array_equal(found.speech, read(target)[0]), options
         assert np.array_equal(found.residual, read(residual)[0]), options
-        # Their dither is opposite. A sample is one off if its float lies within rounding of the middle of two integers.
+        # Their dither is opposite. A sample is one off if its float is the middle of two integers: often without dither only.
         difference = found.speech.astype(int) + found.residual - recording
-        assert np.abs(difference).max() <= 1 and np.count_nonzero(difference) <= 5, options
+        assert np.abs(difference).max() <= 1, options
+        assert options.get("no_dither") or np.count_nonzero(difference) <= 5, options
 
 
 def test_statistics_equal_the_programs(program, noisy, tmp_path):
