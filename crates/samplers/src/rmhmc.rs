@@ -93,6 +93,7 @@ struct Geometry<T> {
 /// Tolerance of the implicit equations, in units of rounding, and limit on their iterations.
 const ROUNDINGS: f64 = 1e4;
 const ITERATIONS: usize = 60;
+
 /// Whether two iterates agree to rounding.
 fn agree<T: Real>(a: &[T], b: &[T]) -> bool {
     let tolerance = T::narrow(ROUNDINGS) * T::epsilon();

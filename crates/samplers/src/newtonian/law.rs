@@ -43,6 +43,11 @@ impl Law {
         gradient: &[f64],
         hessian: &[f64],
     ) {
+        self.family = Family::None;
+        self.parameters.clear();
+        if !gradient.iter().chain(hessian).all(|value| value.is_finite()) {
+            return;
+        }
         if local {
             self.fit_locally(support, x, gradient, hessian);
         } else {
@@ -50,12 +55,8 @@ impl Law {
         }
     }
 
-    pub(super) fn fit_newtonian(&mut self, support: Support, x: &[f64], gradient: &[f64], hessian: &[f64]) {
-        self.family = Family::None;
-        self.parameters.clear();
-        if !gradient.iter().chain(hessian).all(|value| value.is_finite()) {
-            return;
-        }
+    /// The law that is matched to gradient and curvature.
+    fn fit_newtonian(&mut self, support: Support, x: &[f64], gradient: &[f64], hessian: &[f64]) {
         match support {
             Support::Real => self.fit_real(x, gradient, hessian),
             Support::HalfLine => {
@@ -94,12 +95,7 @@ impl Law {
 
     /// A law around `x`, as narrow as the length over which gradient and curvature leave the density nearly constant: on
     /// the real line a Normal of precision `|K| + g g'`, elsewhere a law of mean `x`.
-    pub(super) fn fit_locally(&mut self, support: Support, x: &[f64], gradient: &[f64], hessian: &[f64]) {
-        self.family = Family::None;
-        self.parameters.clear();
-        if !gradient.iter().chain(hessian).all(|value| value.is_finite()) {
-            return;
-        }
+    fn fit_locally(&mut self, support: Support, x: &[f64], gradient: &[f64], hessian: &[f64]) {
         match support {
             Support::Real => {
                 self.parameters.extend_from_slice(x);
@@ -136,7 +132,7 @@ impl Law {
     }
 
     /// Factors the Hessian with the absolute values of its eigenvalues, plus `weight g g'`.
-    pub(super) fn factor_absolute(&mut self, gradient: &[f64], hessian: &[f64], weight: f64) -> bool {
+    fn factor_absolute(&mut self, gradient: &[f64], hessian: &[f64], weight: f64) -> bool {
         let n = gradient.len();
         let Self { factor, scratch, .. } = self;
         factor.clear();
@@ -158,7 +154,7 @@ impl Law {
         cholesky(factor, n)
     }
 
-    pub(super) fn fit_real(&mut self, x: &[f64], gradient: &[f64], hessian: &[f64]) {
+    fn fit_real(&mut self, x: &[f64], gradient: &[f64], hessian: &[f64]) {
         let n = x.len();
         let Self { family, parameters, factor, scratch, .. } = self;
         let newton_step = |factor: &[f64], parameters: &mut Vec<f64>, scratch: &mut Vec<f64>| {
@@ -199,7 +195,7 @@ impl Law {
     }
 
     /// The Newton step from `x`, and the inverse Hessian with `small` for its negative eigenvalues.
-    pub(super) fn fit_printed(&mut self, x: &[f64], gradient: &[f64], hessian: &[f64], small: f64) {
+    fn fit_printed(&mut self, x: &[f64], gradient: &[f64], hessian: &[f64], small: f64) {
         let n = x.len();
         let Self { family, parameters, factor, scratch, .. } = self;
         factor.clear();
