@@ -25,6 +25,10 @@ use std::process::ExitCode;
 
 /// Samples per channel that are read at once.
 const BLOCK: usize = 1 << 16;
+/// Up to this drift, the peaks of its windows are exact, parts per million; takes that drift faster are read again at the speed found,
+/// at most so many times.
+const EXACT_DRIFT_PPM: f64 = 100.0;
+const MAX_REFINEMENTS: usize = 2;
 /// Most channels of the file, those that `--channels array` takes.
 const MAX_CHANNELS: usize = 16;
 
@@ -152,6 +156,29 @@ fn sentence(clock: &Clock, rate: u32) -> String {
     format!("starts {:.4} s {when}, clock {speed}", seconds.abs())
 }
 
+/// Reads takes, at the clocks of which the others are. Returns a meter of each of the others, and the lengths of all, samples of the first.
+fn measure(
+    first: &mut Source,
+    others: &mut [Aligned],
+    rate: u32,
+    proceed: &dyn Fn(u64) -> Result<(), Cancelled>,
+) -> anyhow::Result<(Vec<ClockMeter>, Vec<u64>)> {
+    let mut meters: Vec<ClockMeter> = others.iter().map(|_| ClockMeter::new(rate)).collect();
+    let mut lengths = vec![0; 1 + others.len()];
+    loop {
+        let mut blocks = vec![mono(&first.read_block(BLOCK)?)];
+        for take in &mut *others {
+            blocks.extend(take.read(BLOCK)?);
+        }
+        if blocks.iter().all(Vec::is_empty) {
+            return Ok((meters, lengths));
+        }
+        lengths.iter_mut().zip(&blocks).for_each(|(length, block)| *length += block.len() as u64);
+        meters.iter_mut().zip(&blocks[1..]).for_each(|(meter, take)| meter.push(&blocks[0], take));
+        proceed(lengths[0])?;
+    }
+}
+
 /// How takes become one file.
 struct Plan {
     /// The clocks of all takes but the first against it.
@@ -169,23 +196,10 @@ impl Plan {
         proceed: &dyn Fn(u64) -> Result<(), Cancelled>,
     ) -> anyhow::Result<Self> {
         let rate = sources[0].reader().sample_rate();
-        let mut meters: Vec<ClockMeter> = takes[1..].iter().map(|_| ClockMeter::new(rate)).collect();
-        let mut lengths = vec![0; takes.len()];
         let mut first = sources.remove(0);
         let mut others: Vec<Aligned> =
             sources.into_iter().map(|source| Aligned::new(source, 1, Clock::default(), 0, rate)).collect();
-        loop {
-            let mut blocks = vec![mono(&first.read_block(BLOCK)?)];
-            for take in &mut others {
-                blocks.extend(take.read(BLOCK)?);
-            }
-            if blocks.iter().all(Vec::is_empty) {
-                break;
-            }
-            lengths.iter_mut().zip(&blocks).for_each(|(length, block)| *length += block.len() as u64);
-            meters.iter_mut().zip(&blocks[1..]).for_each(|(meter, take)| meter.push(&blocks[0], take));
-            proceed(lengths[0])?;
-        }
+        let (meters, lengths) = measure(&mut first, &mut others, rate, proceed)?;
         warn_of_losses(&takes[0], &first, lengths[0]);
         takes[1..]
             .iter()
@@ -197,23 +211,42 @@ impl Plan {
                 .context(Failure::Unusable(takes[shortest].clone()))
         };
         ensure!(lengths[shortest] >= u64::from(rate), too_short());
-        let found = meters.into_iter().zip(&takes[1..]).map(|(meter, path)| {
-            meter.finish().map_err(|mismatch| {
-                let first = takes[0].display();
-                let reason = match mismatch {
-                    Mismatch::NoCommonSound => {
-                        anyhow!("it has no sound in common with {first} within {MAX_SHIFT_SECONDS} s: expected takes of one scene")
-                    }
-                    Mismatch::Drift(ppm) => anyhow!(
-                        "its clock is {:.0} ppm {} than that of {first}: expected at most {MAX_DRIFT_PPM} ppm (is its sample rate right?)",
-                        ppm.abs(),
-                        if ppm > 0.0 { "faster" } else { "slower" }
-                    ),
-                };
-                reason.context(Failure::Unusable(path.clone()))
-            })
-        });
-        let found = found.collect::<anyhow::Result<Vec<Found>>>()?;
+        let refusal = |mismatch, path: &Path| {
+            let first = takes[0].display();
+            let reason = match mismatch {
+                Mismatch::NoCommonSound => {
+                    anyhow!("it has no sound in common with {first} within {MAX_SHIFT_SECONDS} s: expected takes of one scene")
+                }
+                Mismatch::Drift(ppm) => anyhow!(
+                    "its clock is {:.0} ppm {} than that of {first}: expected at most {MAX_DRIFT_PPM} ppm (is its sample rate right?)",
+                    ppm.abs(),
+                    if ppm > 0.0 { "faster" } else { "slower" }
+                ),
+            };
+            reason.context(Failure::Unusable(path.to_owned()))
+        };
+        let mut found = Vec::new();
+        for (meter, path) in meters.into_iter().zip(&takes[1..]) {
+            let mut of_take = meter.finish().map_err(|mismatch| refusal(mismatch, path))?;
+            // Fast drift blurs the peaks: at its own speed, the take is compared exactly.
+            let mut residual = of_take.clock;
+            for _ in 0..MAX_REFINEMENTS {
+                if residual.drift.abs() < 1e-6 * EXACT_DRIFT_PPM {
+                    break;
+                }
+                let speed = Clock { shift: 0.0, drift: of_take.clock.drift };
+                let mut aligned = [Aligned::new(open(path)?, 1, speed, 0, rate)];
+                let (meters, _) =
+                    measure(&mut open(&takes[0])?, &mut aligned, rate, &|_| proceed(lengths[0]))?;
+                for meter in meters {
+                    let refined = meter.finish().map_err(|mismatch| refusal(mismatch, path))?;
+                    residual = refined.clock;
+                    of_take = Found { clock: residual.after(speed), ..refined };
+                }
+            }
+            of_take.clock.check().map_err(|mismatch| refusal(mismatch, path))?;
+            found.push(of_take);
+        }
         for (found, path) in found.iter().zip(&takes[1..]) {
             if let Some(position) = found.unmatched_from {
                 let (seconds, first) = (position / f64::from(rate), takes[0].display());

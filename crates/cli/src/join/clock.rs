@@ -2,7 +2,8 @@
 //!
 //! The shift between two takes is the peak of their generalised cross-correlation with phase transform (Knapp and Carter
 //! 1976): first over long sections, then, where it is expected, over windows of two seconds. A line through these
-//! shifts gives the start and the speed of the clock.
+//! shifts gives the start and the speed of the clock. A section may have a high peak by chance: the line counts only if more
+//! windows agree with it than chance explains.
 
 mod correlator;
 
@@ -39,6 +40,15 @@ const CERTAIN_PEAK: f64 = 12.0;
 const CONFIRMING: f64 = 0.25;
 /// Windows whose slopes are compared: those of two hours.
 const MAX_WINDOWS: usize = 4_000;
+/// Windows agree if their shifts are so near one line, s: for each second of the recording it is more, as clocks wander, and no more
+/// than the last.
+const AGREEING_SECONDS: f64 = 1e-3;
+const WANDERING: f64 = 5e-6;
+const MAX_AGREEING_SECONDS: f64 = 5e-3;
+/// Most lines that chance may lay through as many windows.
+const MAX_CHANCE_LINES: f64 = 0.01;
+/// Windows between which lines are tried, at most.
+const TRIED_WINDOWS: usize = 200;
 /// Sections at the end of takes in which nothing is found are silent, or belong to takes that lack samples, s: shorter ones are common.
 const MAX_UNMATCHED_SECONDS: f64 = 30.0;
 /// Shifts so many times their median distance from the line belong to other sounds, or to echoes.
@@ -57,6 +67,18 @@ impl Clock {
     /// The position in the take of a position in the reference, samples.
     pub fn to_take(self, position: f64) -> f64 {
         self.shift + position * (1.0 + self.drift)
+    }
+
+    /// The clock of a take that has this one once it is read at the speed of another.
+    pub fn after(self, speed: Self) -> Self {
+        let faster = 1.0 + speed.drift;
+        Self { shift: faster * self.shift, drift: faster * (1.0 + self.drift) - 1.0 }
+    }
+
+    /// Refuses one that drifts too fast.
+    pub fn check(self) -> Result<(), Mismatch> {
+        let ppm = 1e6 * self.drift;
+        if ppm.abs() > MAX_DRIFT_PPM { Err(Mismatch::Drift(ppm)) } else { Ok(()) }
     }
 
     /// The position in the reference of a position in the take, samples.
@@ -92,12 +114,24 @@ pub struct ClockMeter {
     take: Buffer,
     /// Position in the reference of the next section or window, samples.
     next: usize,
+    /// Where the section began in which the shift was found, samples.
+    found_from: usize,
     /// The last shift, samples, once there is one.
     last: Option<f64>,
-    /// Middle of a window, and the shift in it, samples.
-    found: Vec<[f64; 2]>,
+    found: Vec<Window>,
     /// End of the last window that was looked at, samples.
     end: usize,
+}
+
+/// The shift in a window.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    /// Its middle in the reference, and the shift, samples.
+    point: [f64; 2],
+    /// Whether its peak is above [`WINDOW_PEAK`].
+    is_clear: bool,
+    /// Whether the take has the opposite sign.
+    is_inverted: bool,
 }
 
 /// Samples of a recording from a position on.
@@ -142,6 +176,7 @@ impl ClockMeter {
             reference: Buffer::default(),
             take: Buffer::default(),
             next: 0,
+            found_from: 0,
             last: None,
             found: Vec::new(),
             end: 0,
@@ -159,14 +194,18 @@ impl ClockMeter {
     /// What was found, after the end of both.
     pub fn finish(mut self) -> Result<Found, Mismatch> {
         while self.advance(true) {}
-        let matched = self.found.last().map(|[middle, _]| middle + 0.5 * WINDOW_SECONDS * self.rate);
+        let last = self.last.ok_or(Mismatch::NoCommonSound)?;
+        // Too short for windows that could disagree. At the end of long takes, this proves nothing.
+        if self.found.len() < 3 && self.found_from == 0 {
+            let clear = self.found.iter().find(|window| window.is_clear);
+            let shift = clear.map_or(last, |window| window.point[1]);
+            return Ok(Found { clock: Clock { shift, drift: 0.0 }, unmatched_from: None });
+        }
+        let agreeing = agreeing(&self.found, self.rate).ok_or(Mismatch::NoCommonSound)?;
+        let matched = agreeing.last().map(|[middle, _]| middle + 0.5 * WINDOW_SECONDS * self.rate);
         let unmatched_from =
             matched.filter(|matched| self.end as f64 - matched > MAX_UNMATCHED_SECONDS * self.rate);
-        // Too short for windows.
-        if self.found.is_empty() {
-            self.found.push([0.0, self.last.ok_or(Mismatch::NoCommonSound)?]);
-        }
-        Ok(Found { clock: line(&self.found, self.rate)?, unmatched_from })
+        Ok(Found { clock: line(&agreeing, self.rate)?, unmatched_from })
     }
 
     fn samples(&self, seconds: f64) -> usize {
@@ -199,6 +238,7 @@ impl ClockMeter {
         self.last = found
             .map(|peak| peak.shift)
             .or_else(|| self.shifts_of_parts(reference, take).find(|&shift| self.is_confirmed(shift, ends)));
+        self.found_from = start;
         if self.last.is_none() {
             self.next = end;
             self.forget();
@@ -231,8 +271,8 @@ impl ClockMeter {
                 break;
             }
             windows += 1;
-            if let Some(found) = self.shift_in(window, of_take) {
-                shift = found;
+            if let Some(found) = self.look(window, of_take).filter(|window| window.is_clear) {
+                shift = found.point[1];
                 confirming += 1;
             }
         }
@@ -252,11 +292,10 @@ impl ClockMeter {
         if window.end > self.reference.end() || of_take.end > self.take.end() {
             return false;
         }
-        let middle = (window.start + window.len() / 2) as f64;
         self.end = window.end;
-        if let Some(found) = self.shift_in(window, of_take) {
-            self.found.push([middle, found]);
-            self.last = Some(found);
+        if let Some(found) = self.look(window, of_take) {
+            self.found.push(found);
+            self.last = Some(found.point[1]).filter(|_| found.is_clear).or(self.last);
         }
         self.next += self.samples(STEP_SECONDS);
         self.forget();
@@ -271,12 +310,18 @@ impl ClockMeter {
         (of_take >= self.take.start).then(|| (start..start + length, of_take..of_take + length + 2 * reach))
     }
 
-    /// The shift in a window of the reference and one of the take.
-    fn shift_in(&self, window: Range<usize>, of_take: Range<usize>) -> Option<f64> {
+    /// The shift in a window of the reference and one of the take; none in silence.
+    fn look(&self, window: Range<usize>, of_take: Range<usize>) -> Option<Window> {
         let offset = of_take.start as f64 - window.start as f64;
         let shifts = 0..=(of_take.len() - window.len()) as isize;
+        let middle = (window.start + window.len() / 2) as f64;
         let (reference, take) = (self.reference.range(window), self.take.range(of_take));
-        self.correlator.peak(reference, take, shifts, WINDOW_PEAK).map(|peak| peak.shift + offset)
+        let peak = self.correlator.peak(reference, take, shifts, 0.0)?;
+        Some(Window {
+            point: [middle, peak.shift + offset],
+            is_clear: peak.height > WINDOW_PEAK,
+            is_inverted: peak.is_inverted,
+        })
     }
 
     /// Forgets what no later window reaches.
@@ -284,6 +329,74 @@ impl ClockMeter {
         self.reference.forget_before(self.next);
         self.take.forget_before(self.next.saturating_sub(self.samples(MAX_SHIFT_SECONDS + 1.0)));
     }
+}
+
+/// The points of the windows that agree with one line, if they are more than by chance: of those with clear peaks, or of all.
+fn agreeing(windows: &[Window], rate: f64) -> Option<Vec<[f64; 2]>> {
+    [true, false].into_iter().find_map(|only_clear| {
+        let of_sign = |is_inverted| {
+            let chosen = windows.iter().filter(move |window| {
+                window.is_inverted == is_inverted && (window.is_clear || !only_clear)
+            });
+            chosen.map(|window| window.point).collect::<Vec<_>>()
+        };
+        // One sign for all of a take.
+        let lines = [false, true].map(|is_inverted| on_one_line(&of_sign(is_inverted), rate));
+        lines.into_iter().flatten().max_by_key(Vec::len)
+    })
+}
+
+/// The points on the line that has most of them, if chance lays no line through as many.
+fn on_one_line(points: &[[f64; 2]], rate: f64) -> Option<Vec<[f64; 2]>> {
+    let span = points.last()?[0] - points.first()?[0];
+    let tolerance =
+        (AGREEING_SECONDS * rate).max(WANDERING * span).min(MAX_AGREEING_SECONDS * rate);
+    let near = |[start, shift]: [f64; 2], slope: f64, tolerance: f64| {
+        move |&&[time, other]: &&[f64; 2]| (other - shift - slope * (time - start)).abs() <= tolerance
+    };
+    let tried: Vec<[f64; 2]> =
+        points.iter().copied().step_by(points.len().div_ceil(TRIED_WINDOWS)).collect();
+    let mut best = (0, [0.0; 2], 0.0);
+    for (n, &[time, shift]) in tried.iter().enumerate() {
+        for &[later, other] in &tried[n + 1..] {
+            let slope = (other - shift) / (later - time);
+            if slope.abs() <= 2e-6 * MAX_DRIFT_PPM {
+                let count = tried.iter().filter(near([time, shift], slope, tolerance)).count();
+                if count > best.0 {
+                    best = (count, [time, shift], slope);
+                }
+            }
+        }
+    }
+    let (_, point, slope) = best;
+    // Its peak may be that of any part of a window, at any time in it.
+    let tolerance = tolerance + 0.5 * slope.abs() * WINDOW_SECONDS * rate;
+    let agreeing: Vec<[f64; 2]> = points.iter().filter(near(point, slope, tolerance)).copied().collect();
+    let reach = REACH_SECONDS * rate;
+    // Of a line through two points, in a short recording only some are slow enough.
+    let slow = (2e-6 * MAX_DRIFT_PPM * span / reach).min(1.0);
+    let by_chance = slow * chance_lines(points.len(), agreeing.len(), tolerance / reach);
+    (by_chance <= MAX_CHANCE_LINES).then_some(agreeing)
+}
+
+/// How many lines through two of so many points have at least `agreeing` on them, the two among them, if each other is on it with this
+/// probability.
+fn chance_lines(points: usize, agreeing: usize, probability: f64) -> f64 {
+    if agreeing < 3 {
+        return f64::INFINITY;
+    }
+    let (others, least) = (points - 2, agreeing - 2);
+    // The binomial distribution, by its ratios from one number to the next; in logarithms, as it starts very small.
+    let mut log = others as f64 * (-probability).ln_1p();
+    let odds = (probability / (1.0 - probability)).ln();
+    let mut sum = 0.0;
+    for number in 0..=others {
+        if number >= least {
+            sum += log.exp();
+        }
+        log += odds + ((others - number) as f64 / (number + 1) as f64).ln();
+    }
+    0.5 * (points * (points - 1)) as f64 * sum
 }
 
 /// The line through shifts: by medians (Theil and Sen), which a window with another sound does not bend, then by least squares

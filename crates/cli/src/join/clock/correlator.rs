@@ -32,8 +32,8 @@ impl Correlator {
         self.forward.process(&mut padded, &mut bins).ok().map(|()| bins)
     }
 
-    /// The largest peak among `shifts` of `take` against `reference`, samples: `take[n + shift]` is `reference[n]`. `None` if it is
-    /// not above `least` times the root mean square, or if there are no shifts.
+    /// The largest peak of either sign among `shifts` of `take` against `reference`, samples: `take[n + shift]` is `reference[n]`.
+    /// `None` if it is not above `least` times the root mean square, or if there are no shifts.
     pub(super) fn peak(
         &self,
         reference: &[f32],
@@ -71,20 +71,22 @@ impl Correlator {
         let (mut best, mut squares) = (*shifts.start(), 0.0);
         for shift in shifts.clone() {
             squares += at(shift) * at(shift);
-            if at(shift) > at(best) {
+            if at(shift).abs() > at(best).abs() {
                 best = shift;
             }
         }
         let deviation = (squares / shifts.count() as f64).sqrt();
-        let height = at(best) / deviation;
-        if at(best) <= least * deviation {
+        let is_inverted = at(best) < 0.0;
+        let upright = |shift| if is_inverted { -at(shift) } else { at(shift) };
+        if upright(best) <= least * deviation {
             return None;
         }
+        let height = upright(best) / deviation;
         // The top of the parabola through the peak and its neighbours.
-        let [before, peak, after] = [best - 1, best, best + 1].map(at);
+        let [before, peak, after] = [best - 1, best, best + 1].map(upright);
         let bend = before - 2.0 * peak + after;
         let top = if bend < 0.0 { 0.5 * (before - after) / bend } else { 0.0 };
-        Some(Peak { shift: best as f64 + top.clamp(-0.5, 0.5), height })
+        Some(Peak { shift: best as f64 + top.clamp(-0.5, 0.5), height, is_inverted })
     }
 }
 
@@ -94,6 +96,8 @@ pub(super) struct Peak {
     pub(super) shift: f64,
     /// Its height, in units of the root mean square.
     pub(super) height: f64,
+    /// Whether the take has the opposite sign.
+    pub(super) is_inverted: bool,
 }
 
 #[cfg(test)]
