@@ -63,6 +63,19 @@ fn shift_and_drift_are_taken_out() {
     agree(&joined, &[0, 20, 38], 0.05);
 }
 
+/// As of sound of film at another frame rate.
+#[test]
+fn fast_drift_is_taken_out_exactly() {
+    let folder = Folder::new();
+    let first = written(&folder, "first.wav", RATE, &take(3.0, 40.0, 0.0, 1));
+    let fast = written(&folder, "fast.wav", RATE, &take(2.5, 42.0, 1_700.0, 2));
+    let output = folder.join("joined.wav");
+    let said = join(&[&first, &fast], &output).success().get_output().stderr.clone();
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.contains("clock 1700.0 ppm fast"), "{said}");
+    agree(&channels(&output), &[0, 12, 24, 38], 0.05);
+}
+
 /// Whether all channels differ from the first by at most a part of its energy, in some seconds of it.
 fn agree(channels: &[Vec<f32>], seconds: &[usize], most: f32) {
     for take in &channels[1..] {

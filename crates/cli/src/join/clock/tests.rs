@@ -187,3 +187,39 @@ fn a_knock_in_each_is_no_sound_in_common() {
         assert_eq!(found, Err(Mismatch::NoCommonSound), "{at}");
     }
 }
+
+/// Louder and longer, and the peak of one section is high enough by itself.
+#[test]
+fn one_event_in_each_is_no_sound_in_common() {
+    let (mut one, mut other) = (noise(60, 1), noise(60, 2));
+    let event = noise(1, 3);
+    for (take, at) in [(&mut one, 80_000), (&mut other, 120_000)] {
+        take[at..][..4_000].iter_mut().zip(&event).for_each(|(x, y)| *x += 20.0 * y);
+    }
+    assert_eq!(measured(&one, &other), Err(Mismatch::NoCommonSound));
+}
+
+#[test]
+fn a_take_of_opposite_sign_has_the_same_clock() {
+    let mut level = 0.0;
+    let mut low_passed = |x: f32| {
+        level += 0.2 * (x - level);
+        10.0 * level
+    };
+    let sound: Vec<f32> = noise(40, 1).into_iter().map(&mut low_passed).collect();
+    let clock = Clock { shift: 9_876.4, drift: 2e-5 };
+    let inverted: Vec<f32> = take(&sound, clock, 2).into_iter().map(|x| -x).collect();
+    let found = measured(&sound, &inverted).unwrap();
+    assert!((found.shift - clock.shift).abs() < 0.5, "{found:?}");
+    assert!((found.drift - clock.drift).abs() < 2e-6, "{found:?}");
+}
+
+#[test]
+fn lines_by_chance_are_those_of_the_binomial_distribution() {
+    // Six pairs of four; at least one of two others, each with probability 1/2.
+    assert!((chance_lines(4, 3, 0.5) - 6.0 * 0.75).abs() < 1e-12);
+    assert!((chance_lines(4, 4, 0.5) - 6.0 * 0.25).abs() < 1e-12);
+    assert_eq!(chance_lines(4, 2, 0.5), f64::INFINITY);
+    // No overflow, nor zero times infinity.
+    assert!(chance_lines(43_200, 800, 0.1) > 1e8 && chance_lines(43_200, 40_000, 0.1) < 1e-100);
+}
