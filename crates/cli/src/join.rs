@@ -215,7 +215,9 @@ impl Plan {
             let first = takes[0].display();
             let reason = match mismatch {
                 Mismatch::NoCommonSound => {
-                    anyhow!("it has no sound in common with {first} within {MAX_SHIFT_SECONDS} s: expected takes of one scene")
+                    anyhow!(
+                        "it has no sound in common with {first} within {MAX_SHIFT_SECONDS} s: expected takes of one scene"
+                    )
                 }
                 Mismatch::Drift(ppm) => anyhow!(
                     "its clock is {:.0} ppm {} than that of {first}: expected at most {MAX_DRIFT_PPM} ppm (is its sample rate right?)",

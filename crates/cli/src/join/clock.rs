@@ -46,7 +46,7 @@ const AGREEING_SECONDS: f64 = 1e-3;
 const WANDERING: f64 = 5e-6;
 const MAX_AGREEING_SECONDS: f64 = 5e-3;
 /// Most lines that chance may lay through as many windows.
-const MAX_CHANCE_LINES: f64 = 0.01;
+const MAX_CHANCE_LINES: f64 = 0.03;
 /// Windows between which lines are tried, at most.
 const TRIED_WINDOWS: usize = 200;
 /// Sections at the end of takes in which nothing is found are silent, or belong to takes that lack samples, s: shorter ones are common.
@@ -335,9 +335,9 @@ impl ClockMeter {
 fn agreeing(windows: &[Window], rate: f64) -> Option<Vec<[f64; 2]>> {
     [true, false].into_iter().find_map(|only_clear| {
         let of_sign = |is_inverted| {
-            let chosen = windows.iter().filter(move |window| {
-                window.is_inverted == is_inverted && (window.is_clear || !only_clear)
-            });
+            let chosen = windows
+                .iter()
+                .filter(move |window| window.is_inverted == is_inverted && (window.is_clear || !only_clear));
             chosen.map(|window| window.point).collect::<Vec<_>>()
         };
         // One sign for all of a take.
@@ -349,13 +349,11 @@ fn agreeing(windows: &[Window], rate: f64) -> Option<Vec<[f64; 2]>> {
 /// The points on the line that has most of them, if chance lays no line through as many.
 fn on_one_line(points: &[[f64; 2]], rate: f64) -> Option<Vec<[f64; 2]>> {
     let span = points.last()?[0] - points.first()?[0];
-    let tolerance =
-        (AGREEING_SECONDS * rate).max(WANDERING * span).min(MAX_AGREEING_SECONDS * rate);
+    let tolerance = (AGREEING_SECONDS * rate).max(WANDERING * span).min(MAX_AGREEING_SECONDS * rate);
     let near = |[start, shift]: [f64; 2], slope: f64, tolerance: f64| {
         move |&&[time, other]: &&[f64; 2]| (other - shift - slope * (time - start)).abs() <= tolerance
     };
-    let tried: Vec<[f64; 2]> =
-        points.iter().copied().step_by(points.len().div_ceil(TRIED_WINDOWS)).collect();
+    let tried: Vec<[f64; 2]> = points.iter().copied().step_by(points.len().div_ceil(TRIED_WINDOWS)).collect();
     let mut best = (0, [0.0; 2], 0.0);
     for (n, &[time, shift]) in tried.iter().enumerate() {
         for &[later, other] in &tried[n + 1..] {
