@@ -13,7 +13,7 @@ pub use kinds::Kind;
 use original::{Original, named};
 pub use process::stop_all;
 use process::{Running, apart};
-use report::{Input, Report, StreamKind};
+use report::{Input, PAUSES, Report, StreamKind};
 use std::env::consts::EXE_SUFFIX;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -76,7 +76,10 @@ impl Ffmpeg {
         original.as_stdin(&mut command).map_err(refused)?;
         command.args(["-map", &audio_of(&streams)]);
         if in_time {
-            command.args(["-af", "aresample=async=1:first_pts=0"]);
+            // What it fills is reported at this level, but not apart from what it puts before the first sample: by another filter.
+            command.args(["-loglevel", "repeat+level+verbose"]);
+            let start = "aresample=async=1:first_pts=0";
+            command.args(["-af", &format!("{PAUSES}=async=1,{start}")]);
         }
         command.args(["-c:a", "pcm_f32le", "-f", "wav", "pipe:1"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -141,6 +144,9 @@ impl Ffmpeg {
             }
         }
         command.args(["-map", "0:a"]);
+        if kind.has_video() && input.audio().is_some_and(|track| track.is_default) {
+            command.args(["-disposition:a:0", "default"]);
+        }
         if kind.has_cover() {
             let covers = input.streams.iter().filter(|stream| stream.kind == StreamKind::Picture);
             for (number, cover) in covers.enumerate() {
@@ -309,7 +315,8 @@ impl DecodeReport {
     /// Adds what the file lacks to what its samples lack, of which `seconds` were decoded at a rate in Hz.
     pub fn add_to(&self, losses: &mut Losses, seconds: f64, sample_rate: u32) {
         let Some(report) = self.0.get() else { return };
-        losses.damaged_packets += report.damaged_packets;
+        losses.damaged_packets += report.damaged_packets.max(report.pauses);
+        losses.silent_samples += report.silent_samples;
         losses.ends_early |= report.ends_early;
         if let Some(declared) = report.inputs.first().and_then(declared_seconds) {
             // Encoders count their delay and padding in various ways.

@@ -9,6 +9,10 @@ const MAX_LINE: u64 = 1 << 12;
 /// Why a film without its index cannot be read.
 const NO_INDEX: &str =
     "the recorder stopped before it wrote the index (moov): a repair tool such as untrunc is needed";
+/// The filter that puts silence where packets are missing, as its reports name it.
+pub(super) const PAUSES: &str = "aresample@pauses";
+/// It reports at most so many samples at once.
+const MAX_SILENCE: u64 = 1 << 14;
 /// More streams than any recording has are not listed.
 const MAX_STREAMS: usize = 256;
 
@@ -19,6 +23,9 @@ pub struct Report {
     pub inputs: Vec<Input>,
     /// Packets that were damaged or could not be decoded.
     pub damaged_packets: u64,
+    /// Pauses between packets that [`PAUSES`] has filled, and their samples per channel.
+    pub pauses: u64,
+    pub silent_samples: u64,
     /// Whether an input ends within an element of its format.
     pub ends_early: bool,
     /// Errors of any kind, but those of video and subtitles, which are not decoded.
@@ -35,6 +42,8 @@ struct Lines {
     weight: Weight,
     /// Codecs of streams that are not audio.
     codecs: Vec<String>,
+    /// Whether the next silence belongs to the same pause.
+    is_in_pause: bool,
     /// Whether the next duration is estimated.
     is_estimated: bool,
     /// Whether the lines are those of an output.
@@ -187,7 +196,20 @@ impl Lines {
                 self.report.damaged_packets += u64::from(text.contains(": corrupt input packet"));
                 self.is_estimated |= text.starts_with("Estimating duration");
             }
+            "verbose" => {
+                let silence = text.strip_prefix("adding ").filter(|_| context == Some(PAUSES));
+                let samples = silence.and_then(|text| text.strip_suffix(" audio samples of silence"));
+                self.add_silence(samples.and_then(|samples| samples.parse().ok()).unwrap_or(0));
+            }
             _ => self.add_information(text),
+        }
+    }
+
+    fn add_silence(&mut self, samples: u64) {
+        if samples > 0 {
+            self.report.pauses += u64::from(!self.is_in_pause);
+            self.report.silent_samples += samples;
+            self.is_in_pause = samples == MAX_SILENCE;
         }
     }
 
@@ -266,16 +288,17 @@ fn sample_format(description: &str) -> Option<SampleFormat> {
     })
 }
 
-/// Who reports, if it is named; at which level; and what.
+/// Who reports, if it is named; at which level; and what. Of a part of another one, the whole is named.
 fn parts(line: &str) -> Option<(Option<&str>, &str, &str)> {
-    let line = line.trim_end().strip_prefix('[')?;
-    let (first, rest) = line.split_once("] ")?;
-    match first.split_once(" @ ") {
-        Some((context, _)) => {
-            let (level, text) = rest.strip_prefix('[')?.split_once("] ")?;
-            Some((context.split(',').next(), level, text))
+    let mut whole = None;
+    let mut line = line.trim_end();
+    loop {
+        let (first, rest) = line.strip_prefix('[')?.split_once("] ")?;
+        match first.split_once(" @ ") {
+            Some((context, _)) => whole = whole.or(context.split(',').next()),
+            None => return Some((whole, first, rest)),
         }
-        None => Some((None, first, rest)),
+        line = rest;
     }
 }
 

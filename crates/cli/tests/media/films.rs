@@ -145,3 +145,46 @@ fn the_audio_track_that_is_marked_as_default_is_taken() {
         }
     }
 }
+
+/// Packets are missing in the middle; at the start, the sound only begins later.
+#[test]
+fn pauses_in_the_sound_of_a_film_are_reported() {
+    let folder = TempDir::new().unwrap();
+    let film = ["-c:v", "mpeg4", "-c:a", "libopus", "-t", "4"];
+    let drop = |range: &str| format!("noise=amount=0:drop=between(pts*tb\\,{range})");
+    let (pause, start) = (drop("1\\,2"), drop("-1\\,1"));
+    let pictures = ["-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=4"];
+    let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=48000:duration=4:amplitude=0.1:seed=1"];
+    if !ffmpeg(folder.path(), &[&pictures[..], &sound, &film, &["whole.mkv"]].concat()) {
+        return;
+    }
+    for (filter, name) in [(&pause, "pause.mkv"), (&start, "late.mkv")] {
+        assert!(ffmpeg(folder.path(), &["-i", "whole.mkv", "-c", "copy", "-bsf:a", filter, name]));
+    }
+    let (stats, said) = statistics(&folder, &["pause.mkv", "out.mkv"]);
+    assert_eq!(stats["damaged_packets"], 1, "{said}");
+    let silent = stats["silent_samples"].as_u64().unwrap();
+    assert!(silent.abs_diff(48_000) < 2_000, "{silent}");
+    assert!(said.contains("samples replaced with silence"), "{said}");
+    let said = message(&mut denoise(&folder, &["pause.mkv", "strict.mkv", "--strict"]), INPUT);
+    assert!(said.contains("refused by --strict"), "{said}");
+    for name in ["whole.mkv", "late.mkv"] {
+        let (stats, said) = statistics(&folder, &[name, "out.mkv"]);
+        assert_eq!((&stats["damaged_packets"], &stats["silent_samples"]), (&0.into(), &0.into()), "{said}");
+    }
+}
+
+#[test]
+fn the_track_that_players_take_stays_that() {
+    let folder = TempDir::new().unwrap();
+    for flag in ["default", "0"] {
+        let codecs = ["-c:v", "mpeg4", "-c:a", "libopus", "-disposition:a:0", flag];
+        if !film(&folder, "in.mkv", &codecs) {
+            return;
+        }
+        denoise(&folder, &["in.mkv", "out.mkv", "--force"]).assert().success();
+        let [before, after] = ["in.mkv", "out.mkv"]
+            .map(|name| probed(folder.path(), name, "stream=codec_type:stream_disposition=default"));
+        assert_eq!(before, after, "{flag}");
+    }
+}

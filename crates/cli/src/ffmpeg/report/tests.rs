@@ -27,6 +27,19 @@ fn streams_and_durations_are_read_of_every_input() {
     assert_eq!((report.errors, &report.reason), (0, &None), "video is not decoded");
 }
 
+/// As swresample reports it: a pause of 71664 samples, another of 5000, and the start of the track.
+#[test]
+fn pauses_are_counted() {
+    let silence = |filter: &str, samples: u32| {
+        format!("[{filter} @ 0x1] [SWR @ 0x2] [verbose] adding {samples} audio samples of silence\n")
+    };
+    let text = [("start", 16384), ("pauses", 16384), ("pauses", 16384), ("pauses", 6128), ("pauses", 5000)]
+        .map(|(name, samples)| silence(&format!("aresample@{name}"), samples));
+    let report = Report::read(text.concat().as_bytes());
+    assert_eq!((report.pauses, report.silent_samples), (2, 2 * 16384 + 6128 + 5000));
+    assert_eq!(report.errors, 0);
+}
+
 #[test]
 fn errors_are_counted_and_their_cause_is_kept() {
     let text = "[asf @ 0x1] [warning] Estimating duration from bitrate, this may be inaccurate\n\
