@@ -51,7 +51,7 @@ pub struct Processing {
     /// Estimate the noise from a noise-only section.
     ///
     /// In seconds or minutes:seconds, such as 0..1.5 or 1:20..1:24. Needs a file. Excludes --live.
-    #[arg(long, value_name = "START..END", conflicts_with = "live")]
+    #[arg(long, value_name = "START..END", conflicts_with = "live", allow_hyphen_values = true)]
     #[arg(help_heading = "Denoising", display_order = 100)]
     pub noise_from: Option<Section>,
 

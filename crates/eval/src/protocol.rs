@@ -132,10 +132,14 @@ impl Protocol {
             let expected = "expected one that can be the name of a folder";
             return Err(wrong(path, format!("a variant is called {:?}: {expected}", bad.name)));
         }
-        let mut names: Vec<&str> = protocol.variants.iter().map(|variant| variant.name.as_str()).collect();
+        // Many file systems do not distinguish upper and lower case.
+        let mut names: Vec<(String, &str)> =
+            protocol.variants.iter().map(|variant| (variant.name.to_lowercase(), &*variant.name)).collect();
         names.sort_unstable();
-        if let Some(twice) = names.windows(2).find(|names| names[0] == names[1]) {
-            return Err(wrong(path, format!("two variants are called '{}'", twice[0])));
+        if let Some(twice) = names.windows(2).find(|names| names[0].0 == names[1].0) {
+            let (first, second) = (twice[0].1, twice[1].1);
+            let as_well = if first == second { String::new() } else { format!(" and '{second}'") };
+            return Err(wrong(path, format!("two variants are called '{first}'{as_well}")));
         }
         Ok(protocol)
     }
@@ -299,8 +303,13 @@ fn merge(settings: &mut Table, changes: &Table) {
 fn is_file_name(name: &str) -> bool {
     const MAX_NAME_BYTES: usize = 100;
     let plain = |character: char| !character.is_control() && !r#"/\:*?"<>|"#.contains(character);
-    let is_dots = name.chars().all(|character| character == '.');
-    !is_dots && name.len() <= MAX_NAME_BYTES && name.chars().all(plain)
+    // Windows leaves out dots and spaces at the end, and has devices under these names, with any ending.
+    let is_kept = !name.is_empty() && !name.ends_with(['.', ' ']);
+    let stem = name.split('.').next().unwrap_or_default().trim_end().to_lowercase();
+    let port = stem.strip_prefix("com").or(stem.strip_prefix("lpt"));
+    let is_device = ["con", "prn", "aux", "nul"].contains(&&*stem)
+        || port.is_some_and(|number| matches!(number.as_bytes(), [b'0'..=b'9']));
+    is_kept && !is_device && name.len() <= MAX_NAME_BYTES && name.chars().all(plain)
 }
 
 fn wrong(path: &Path, reason: String) -> EvaluationError {

@@ -99,6 +99,10 @@ impl FileKind {
 
 pub(super) fn open_file(path: &Path) -> Result<File, ReadError> {
     File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound if path.is_symlink() => ReadError::Io(io::Error::new(
+            io::ErrorKind::NotFound,
+            "it is a link to a file that does not exist",
+        )),
         io::ErrorKind::NotFound => ReadError::Missing,
         _ => ReadError::Io(error),
     })

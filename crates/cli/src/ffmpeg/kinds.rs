@@ -38,7 +38,8 @@ const KINDS: [Kind; 16] = [
     audio("opus", "opus", OPUS),
     audio("ogg", "ogg", VORBIS),
     audio("oga", "ogg", VORBIS),
-    audio("mka", "matroska", AAC),
+    // Not AAC: for its delay, ffmpeg has no place in Matroska.
+    audio("mka", "matroska", VORBIS),
     audio("wma", "asf", WMA),
     audio("aif", "aiff", AIFF),
     audio("aiff", "aiff", AIFF),
@@ -105,6 +106,27 @@ impl Kind {
     /// Whether it holds files, such as the fonts of subtitles.
     pub(super) fn has_attachments(self) -> bool {
         self.has_video && self.muxer == "matroska"
+    }
+
+    /// What has to be done to the samples so that they are decoded at their time, in the words of `-af`: the container holds no delay of
+    /// the encoder.
+    pub(super) fn delay_filter(self, sample_rate: u32) -> Option<String> {
+        /// Of the encoder and the decoder of MP3, samples.
+        const MP3_DELAY: u32 = 576 + 529;
+        match self.muxer {
+            // Beside pictures, to lose the start of the sound is less than to have all of it late.
+            "avi" => Some(format!("atrim=start_sample={MP3_DELAY},asetpts=PTS-STARTPTS")),
+            "asf" => {
+                // Decoders leave out the first block.
+                let block = match sample_rate {
+                    ..=16_000 => 512,
+                    ..=22_050 => 1024,
+                    _ => 2048,
+                };
+                Some(format!("adelay=delays={block}S:all=1"))
+            }
+            _ => None,
+        }
     }
 
     /// The most channels that its encoder takes, if that is fewer than anyone records.

@@ -191,6 +191,12 @@ impl Ffmpeg {
         original: Option<&Path>,
     ) -> Result<(Writer, Encoding), Error> {
         let refused = |reason| Error::Write { path: output.to_owned(), reason: WriteError::Io(reason) };
+        // Of more, it does not know the positions.
+        const MAX_MIXED: usize = 8;
+        if kind.max_channels().is_some() && layout.channels > MAX_MIXED {
+            let reason = WriteError::Channels { found: layout.channels, maximum: MAX_MIXED };
+            return Err(Error::Write { path: output.to_owned(), reason });
+        }
         let mut command = self.command();
         command.args(["-f", "wav", "-i", "pipe:0"]);
         let original = original.map(|path| {
@@ -207,6 +213,9 @@ impl Ffmpeg {
             }
         };
         command.args(kind.encoder);
+        if let Some(filter) = kind.delay_filter(layout.sample_rate) {
+            command.args(["-af", &filter]);
+        }
         // Samples in the format of the output, or else those that any encoder rounds itself.
         let (format, dither) = match kind.pcm(layout.format) {
             Some(encoder) => {

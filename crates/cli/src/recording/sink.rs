@@ -39,7 +39,7 @@ impl Complete {
     }
 }
 
-/// Adds what holds a recording that FLAC does not.
+/// Adds what holds a recording that another format does not.
 fn with_remedy(error: Error) -> anyhow::Error {
     match error {
         Error::Write {
@@ -107,7 +107,8 @@ impl Output {
         let file = begin(path, replace).map_err(failed(path))?;
         if let Some(kind) = kind {
             let ffmpeg = Ffmpeg::find().context("ffmpeg is not on the PATH any more")?;
-            let (writer, encoding) = ffmpeg.encode(file, path, kind, spec, metadata, original)?;
+            let encoded = ffmpeg.encode(file, path, kind, spec, metadata, original);
+            let (writer, encoding) = encoded.map_err(with_remedy)?;
             return Ok(Self { encoding: Some(encoding), ..plain(writer) });
         }
         Ok(plain(Writer::to_file(path, spec, metadata, file).map_err(with_remedy)?))

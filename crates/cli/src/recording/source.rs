@@ -114,9 +114,15 @@ fn open_any(input: &Path, in_time: bool) -> Result<Source, Error> {
     }
 }
 
+/// What is said of a WAV file without samples in which data follow.
+const NONE_DECLARED: &str = "its header declares no samples: --salvage reads the data that follow";
+
 /// The first reason stands for what ffmpeg does not read, either: it may find no sample and call that a success.
-fn explained(error: Error, refusal: &mut Option<ReadError>) -> Error {
+fn explained(error: Error, refusal: &mut Option<ReadError>, losses: Losses) -> Error {
     match error {
+        Error::Read { path, reason: ReadError::Signal(InvalidSignal::NoSamples) } if losses.data_follow => {
+            Error::Read { path, reason: ReadError::Io(io::Error::other(NONE_DECLARED)) }
+        }
         Error::Read { path, reason: reason @ ReadError::Signal(InvalidSignal::NoSamples) } => {
             Error::Read { path, reason: refusal.take().unwrap_or(reason) }
         }
@@ -169,7 +175,8 @@ impl Source {
 
     /// The next samples of every channel, of a file that does not make wait.
     pub fn read_block(&mut self, samples: usize) -> Result<Block, Error> {
-        self.reader.read_block(samples).map_err(|error| explained(error, &mut self.refusal))
+        let block = self.reader.read_block(samples);
+        block.map_err(|error| explained(error, &mut self.refusal, self.reader.losses()))
     }
 
     /// The next samples of every channel, and the source of the rest. Ctrl-C interrupts waiting for them.
@@ -178,7 +185,7 @@ impl Source {
         let thread = thread.map_or_else(ReadThread::start, Ok)?;
         thread.orders.send((reader, count)).ok().context("a thread failed")?;
         let (reader, block) = receive(&thread.blocks)?;
-        let block = block.map_err(|error| explained(error, &mut refusal))?;
+        let block = block.map_err(|error| explained(error, &mut refusal, reader.losses()))?;
         Ok((Self { reader, format, report, refusal, thread: Some(thread) }, block))
     }
 
@@ -220,10 +227,12 @@ mod tests {
     fn the_first_reason_stands_where_ffmpeg_finds_no_sample() {
         let none = || Error::Read { path: "a".into(), reason: InvalidSignal::NoSamples.into() };
         let mut refusal = Some(ReadError::Unsupported("G.999".into()));
-        assert_eq!(explained(none(), &mut refusal).to_string(), "a: unsupported encoding: G.999");
-        assert_eq!(explained(none(), &mut None).to_string(), none().to_string());
+        let explained =
+            |error, refusal: &mut Option<_>| explained(error, refusal, Losses::default()).to_string();
+        assert_eq!(explained(none(), &mut refusal), "a: unsupported encoding: G.999");
+        assert_eq!(explained(none(), &mut None), none().to_string());
         let other = Error::Read { path: "a".into(), reason: ReadError::Empty };
-        assert!(explained(other, &mut Some(ReadError::Missing)).to_string().contains("empty"));
+        assert!(explained(other, &mut Some(ReadError::Missing)).contains("empty"));
     }
 
     #[test]

@@ -199,6 +199,9 @@ fn the_noise_can_be_estimated_from_a_section() {
     for stretch in ["", "1", "1..1", "2..1", "-1..2", "a..b", "1:75..2:00", "0..nan", "1:2:3:4..9"] {
         denoise([&input, &output]).arg(format!("--noise-from={stretch}")).assert().code(USAGE);
     }
+    let negative = denoise([&input, &output]).args(["--noise-from", "-1..1"]).assert().code(USAGE);
+    let said = String::from_utf8_lossy(&negative.get_output().stderr).into_owned();
+    assert!(said.contains("'-1..1'") && said.contains("expected START..END in seconds"), "{said}");
     fails(&[Path::new("-"), &output], &["--force", "--noise-from", "0..1"], USAGE, &["needs a file"]);
     write(&input, spec(16_000, 1), noisy.iter().enumerate().map(|(n, &x)| if n < 9_000 { 0.0 } else { x }));
     fails(&[&input, &output], &["--force", "--noise-from", "..0.5"], USAGE, &["in.wav", "silent"]);

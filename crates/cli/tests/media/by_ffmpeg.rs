@@ -1,9 +1,10 @@
 //! Videos and formats that only ffmpeg reads and writes.
 
 use crate::{INPUT, OUTPUT, USAGE, denoise, encoded, ffmpeg, message, noisy, tags};
-use alphamf::signal::SampleFormat;
+use alphamf::signal::{SampleFormat, Signal};
 use alphamf_files::Reader;
 use assert_cmd::Command;
+use rand::RngExt;
 use std::fs;
 #[cfg(target_os = "linux")]
 use std::{
@@ -386,4 +387,37 @@ fn ffmpeg_is_started_only_as_often_as_needed() {
     denoise(&folder, &["in.wav", "out.mp3"]).env("PATH", path("bin")).assert().success();
     // For its version, for what the input holds besides the samples, and to encode.
     assert_eq!(fs::read(path("started")).unwrap().len(), 3);
+}
+
+/// How many samples later than in another one a sound is in a recording, at most 1,500.
+fn delay(before: &[f32], after: &[f32]) -> isize {
+    let product = |lag: isize| -> f32 {
+        let later = |n: usize| after.get(n.saturating_add_signed(lag)).copied().unwrap_or(0.0);
+        (4_000..8_000).map(|n| before[n] * later(n)).sum()
+    };
+    (-1_500..=1_500).max_by(|&a, &b| product(a).total_cmp(&product(b))).unwrap()
+}
+
+#[test]
+fn the_sound_is_at_its_time_in_every_container_that_can_say_so() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for rate in [16_000, 22_050, 48_000] {
+        let mut random = alphamf::random::SeedTree::new(1).rng(0);
+        let hiss = (0..rate).map(|_| random.random_range(-0.3..0.3_f32)).collect();
+        let noise = Signal::new(rate, SampleFormat::Int16, vec![hiss]).unwrap();
+        alphamf_files::write(path("in.wav"), &noise).unwrap();
+        for extension in ["mp3", "m4a", "ogg", "mka", "wma", "avi"] {
+            let output = format!("out.{extension}");
+            let decode = ["-i", &output, "-c:a", "pcm_f32le", "out.wav"];
+            let written = denoise(&folder, &["in.wav", &output, "--mix", "0", "--force"]).output().unwrap();
+            if !ffmpeg(folder.path(), &decode) {
+                return;
+            }
+            assert!(written.status.success());
+            let decoded = alphamf_files::read(path("out.wav")).unwrap();
+            let late = delay(&noise.channels()[0], &decoded.channels()[0]);
+            assert_eq!(late, 0, "{extension}, {rate} Hz");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use crate::{
     DAMAGED_PACKETS, DATA_FOLLOW, ENDS_EARLY, INPUT, MISSING_SAMPLES, OTHER_RECORDING, USAGE, denoise,
     encoded, ffmpeg, is_reported, message, noisy,
 };
-use alphamf::signal::SampleFormat;
+use alphamf::signal::{SampleFormat, Signal};
 use std::fs;
 use tempfile::TempDir;
 
@@ -32,6 +32,23 @@ fn a_damaged_recording_is_refused_salvaged_or_reported() {
         message(&mut denoise(&folder, &["in.wav", "b.wav", "--salvage", "--strict"]), USAGE)
             .contains("--strict")
     );
+}
+
+/// As a recorder leaves it that lost power.
+#[test]
+fn a_header_that_declares_no_samples_is_no_end_of_the_recording() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("in.wav");
+    let noise = Signal::new(16_000, SampleFormat::Int16, noisy().channels().to_vec()).unwrap();
+    alphamf_files::write(&path, &noise).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    let start = bytes.len() - 32_000;
+    bytes[start - 4..start].fill(0);
+    fs::write(&path, bytes).unwrap();
+    let said = message(&mut denoise(&folder, &["in.wav", "out.wav"]), INPUT);
+    assert!(said.contains("declares no samples: --salvage reads the data that follow"), "{said}");
+    denoise(&folder, &["in.wav", "out.wav", "--salvage"]).assert().success();
+    assert_eq!(alphamf_files::read(folder.path().join("out.wav")).unwrap().len(), 16_000);
 }
 
 #[test]

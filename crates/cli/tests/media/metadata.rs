@@ -1,6 +1,7 @@
 //! Tags, loudspeakers, covers and further tracks: kept or reported.
 
-use crate::{denoise, encoded, ffmpeg, message, noisy, statistics, tags};
+use crate::{OUTPUT, denoise, encoded, ffmpeg, message, noisy, statistics, tags};
+use alphamf::signal::{SampleFormat, Signal};
 use alphamf_files::{Container, Metadata, OutputSpec, Reader, Writer};
 use std::fs::{self, File};
 use tempfile::TempDir;
@@ -196,6 +197,10 @@ fn tracks_covers_and_channels_are_kept_or_reported() {
         let (_, said) = statistics(&folder, &["six.wav", output]);
         assert!(said.contains("6 channels are mixed to 2"), "{output}: {said}");
     }
+    let nine = Signal::new(16_000, SampleFormat::Int16, vec![vec![0.1; 16_000]; 9]).unwrap();
+    alphamf_files::write(folder.path().join("nine.wav"), &nine).unwrap();
+    let said = message(&mut denoise(&folder, &["nine.wav", "nine.mp3"]), OUTPUT);
+    assert!(said.contains("nine.mp3: cannot be written: 9 channels: expected 1 to 8: name a .wav"), "{said}");
 }
 
 #[test]

@@ -111,6 +111,16 @@ fn protocols_with_mistakes_are_refused_by_the_key() {
         ("clean/sp01.wav", "clean/sp0?.wav", "which noisy/hiss_sn5/sp02_hiss_sn5.wav is tested against"),
         ("files = 2", "high_pass_hz = -1.0", "corpus.high_pass_hz = -1"),
         ("\"B\"", "\"A\"", "two variants are called 'A'"),
+        ("\"B\"", "\"a\"", "two variants are called 'A' and 'a'"),
+        (
+            "\"B\"",
+            "\"Nul.b\"",
+            "a variant is called \"Nul.b\": expected one that can be the name of a folder",
+        ),
+        ("\"B\"", "\"com1\"", "a variant is called \"com1\""),
+        ("\"B\"", "\"b.\"", "a variant is called \"b.\""),
+        ("\"B\"", "\"b \"", "a variant is called \"b \""),
+        ("\"B\"", "\"\"", "a variant is called \"\""),
         ("clean/*.wav", "clean/***.wav", "corpus.clean"),
         ("[corpus]", "[corpus", "line 3"),
     ] {

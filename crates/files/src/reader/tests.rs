@@ -38,6 +38,14 @@ fn bad_input_is_named() {
     assert!(matches!(read_error(), ReadError::Missing));
     assert_eq!(read(&path).unwrap_err().to_string(), format!("{}: no such file", path.display()));
     assert!(matches!(reason(folder.path(), read(folder.path())), ReadError::Io(_)));
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("none.wav", &path).unwrap();
+        let ReadError::Io(error) = read_error() else { panic!() };
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert_eq!(error.to_string(), "it is a link to a file that does not exist");
+        fs::remove_file(&path).unwrap();
+    }
     fs::write(&path, []).unwrap();
     assert!(matches!(read_error(), ReadError::Empty));
     fs::write(&path, "This is not audio, just text. ".repeat(1_000)).unwrap();
