@@ -119,8 +119,8 @@ impl Kind {
             "asf" => {
                 // Decoders leave out the first block.
                 let block = match sample_rate {
-                    ..=16_000 => 512,
-                    ..=22_050 => 1024,
+                    0..=16_000 => 512,
+                    16_001..=22_050 => 1024,
                     _ => 2048,
                 };
                 Some(format!("adelay=delays={block}S:all=1"))
