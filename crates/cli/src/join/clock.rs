@@ -333,21 +333,23 @@ impl ClockMeter {
 
 /// The points of the windows that agree with one line, if they are more than by chance: of those with clear peaks, or of all.
 fn agreeing(windows: &[Window], rate: f64) -> Option<Vec<[f64; 2]>> {
+    /// Few recorders drift faster, parts per million: of slower lines, chance lays fewer.
+    const COMMON_DRIFT_PPM: f64 = 200.0;
     [true, false].into_iter().find_map(|only_clear| {
-        let of_sign = |is_inverted| {
+        // One sign for all of a take.
+        let lines = [false, true].into_iter().flat_map(|is_inverted| {
             let chosen = windows
                 .iter()
-                .filter(move |window| window.is_inverted == is_inverted && (window.is_clear || !only_clear));
-            chosen.map(|window| window.point).collect::<Vec<_>>()
-        };
-        // One sign for all of a take.
-        let lines = [false, true].map(|is_inverted| on_one_line(&of_sign(is_inverted), rate));
-        lines.into_iter().flatten().max_by_key(Vec::len)
+                .filter(|window| window.is_inverted == is_inverted && (window.is_clear || !only_clear));
+            let points: Vec<[f64; 2]> = chosen.map(|window| window.point).collect();
+            [COMMON_DRIFT_PPM, 2.0 * MAX_DRIFT_PPM].map(|ppm| on_one_line(&points, ppm, rate))
+        });
+        lines.flatten().max_by_key(Vec::len)
     })
 }
 
-/// The points on the line that has most of them, if chance lays no line through as many.
-fn on_one_line(points: &[[f64; 2]], rate: f64) -> Option<Vec<[f64; 2]>> {
+/// The points on the line that has most of them, of those up to a drift, if chance lays no line through as many.
+fn on_one_line(points: &[[f64; 2]], ppm: f64, rate: f64) -> Option<Vec<[f64; 2]>> {
     let span = points.last()?[0] - points.first()?[0];
     let tolerance = (AGREEING_SECONDS * rate).max(WANDERING * span).min(MAX_AGREEING_SECONDS * rate);
     let near = |[start, shift]: [f64; 2], slope: f64, tolerance: f64| {
@@ -358,7 +360,7 @@ fn on_one_line(points: &[[f64; 2]], rate: f64) -> Option<Vec<[f64; 2]>> {
     for (n, &[time, shift]) in tried.iter().enumerate() {
         for &[later, other] in &tried[n + 1..] {
             let slope = (other - shift) / (later - time);
-            if slope.abs() <= 2e-6 * MAX_DRIFT_PPM {
+            if slope.abs() <= 1e-6 * ppm {
                 let count = tried.iter().filter(near([time, shift], slope, tolerance)).count();
                 if count > best.0 {
                     best = (count, [time, shift], slope);
@@ -372,7 +374,7 @@ fn on_one_line(points: &[[f64; 2]], rate: f64) -> Option<Vec<[f64; 2]>> {
     let agreeing: Vec<[f64; 2]> = points.iter().filter(near(point, slope, tolerance)).copied().collect();
     let reach = REACH_SECONDS * rate;
     // Of a line through two points, in a short recording only some are slow enough.
-    let slow = (2e-6 * MAX_DRIFT_PPM * span / reach).min(1.0);
+    let slow = (1e-6 * ppm * span / reach).min(1.0);
     let by_chance = slow * chance_lines(points.len(), agreeing.len(), tolerance / reach);
     (by_chance <= MAX_CHANCE_LINES).then_some(agreeing)
 }
