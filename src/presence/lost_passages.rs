@@ -10,8 +10,8 @@ use std::ops::Range;
 const REACH: usize = 12;
 /// Power that is kept of a lost passage relative to what is removed, at most: -6 dB.
 const MAX_KEPT: f64 = 0.25;
-/// Power that is removed from the voice relative to that of a lost passage, at most: -10 dB.
-const MAX_BESIDE: f64 = 0.1;
+/// Power that is removed from the voice relative to that of a lost passage, at most: -6 dB. At -5 dB, competing talkers are kept.
+const MAX_BESIDE: f64 = 0.25;
 /// Frames of a lost passage, and of the voice, at least: 0.5 s.
 const MIN_FRAMES: usize = 32;
 /// Frames of the longest lost passage, at least: 1 s. A cry or a bark beside a voice is shorter.
@@ -62,7 +62,7 @@ mod tests {
     fn a_passage_that_is_removed_is_lost_if_little_is_removed_from_the_voice() {
         let [passage] = &found(200..300, 0.01)[..] else { panic!() };
         assert!(passage.start.abs_diff(200) < REACH && passage.end.abs_diff(300) < REACH, "{passage:?}");
-        assert!(found(200..300, 0.2).is_empty(), "as much goes on beside the voice");
+        assert!(found(200..300, 0.3).is_empty(), "as much goes on beside the voice");
     }
 
     #[test]
