@@ -12,6 +12,7 @@ the same names; `score` prints SI-SDR (dB) by kind:
     lamps    100 Hz, 8 dB below the voice; amplitudes fall as 1/k
     soft     60 Hz, 20 dB below the voice; amplitudes fall as 1/k
     none     the voice in white noise alone
+    passing  as mains, from 2.5 to 6.5 s
 """
 
 import numpy as np
@@ -25,7 +26,8 @@ FILES = 12
 HIGHEST = 2000
 NOISE_DB = 25
 # Lowest frequency (Hz), level relative to the voice (dB), exponent of the fall.
-KINDS = {"mains": (50, -8, 1), "buzz": (50, 0, 0.5), "lamps": (100, -8, 1), "soft": (60, -20, 1), "none": (50, -np.inf, 1)}
+KINDS = {"mains": (50, -8, 1), "buzz": (50, 0, 0.5), "lamps": (100, -8, 1), "soft": (60, -20, 1), "none": (50, -np.inf, 1), "passing": (50, -8, 1)}
+PASSING = slice(int(2.5 * RATE), int(6.5 * RATE))
 
 
 def hum(frequency, fall, rng):
@@ -44,7 +46,10 @@ def make(folder, out):
         rng = np.random.default_rng(i)
         noise = 10 ** (-NOISE_DB / 20) * rng.normal(size=LENGTH)
         for kind, (frequency, level, fall) in KINDS.items():
-            noisy = voice + noise + 10 ** (level / 20) * hum(frequency, fall, rng)
+            tones = 10 ** (level / 20) * hum(frequency, fall, rng)
+            noisy = voice + noise
+            heard = PASSING if kind == "passing" else slice(None)
+            noisy[heard] += tones[heard]
             scale = 0.05 / np.sqrt((noisy**2).mean())
             for part, signal in (("clean", voice), ("noisy", noisy)):
                 soundfile.write(out / part / f"{kind}__{i:02}.wav", scale * signal, RATE, "FLOAT")

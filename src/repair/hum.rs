@@ -5,7 +5,7 @@
 
 use super::{offset::sounding, quantile};
 use crate::range::SettingsError;
-use crate::transform::{Spectrogram, Stft};
+use crate::transform::Stft;
 use num_complex::Complex;
 use std::f64::consts::{PI, TAU};
 use std::ops::Range;
@@ -30,6 +30,8 @@ const COHERENCE: f64 = 0.8;
 const AVERAGE_SECONDS: f64 = 0.4;
 /// Length of the parts in which tones are looked for that begin or end, and their distance, s.
 const PART_SECONDS: [f64; 2] = [2.0, 1.0];
+/// Quiet level of a tone relative to the next bins but one, at least, in such a part: noise is hardly looked at.
+const STANDING_OUT: f64 = 1.5;
 /// Iterations of the robust mean.
 const ITERATIONS: usize = 6;
 /// Maximum distance from its mean, relative to the median amplitude, in the quiet frames of a tone: it is 12 dB above all else
@@ -156,7 +158,8 @@ impl Hum {
 /// The frames of some samples that hold no digital silence.
 struct Frames<'a> {
     stft: &'a Stft,
-    spectrogram: Spectrogram,
+    /// Values of the bins up to [`MAX_HERTZ`] in the whole frames: frames x bins, column-major.
+    values: Vec<Complex<f32>>,
     /// Frames that are wholly inside the samples.
     whole: Range<usize>,
     /// Whether each of the whole frames holds no digital silence.
@@ -179,7 +182,12 @@ impl<'a> Frames<'a> {
         let deviation = AVERAGE_SECONDS * f64::from(stft.sample_rate()) / hop as f64;
         let weight = |lag: usize| libm::exp(-0.5 * (lag as f64 / deviation).powi(2));
         let kernel = (0..=(3.0 * deviation) as usize).map(weight).collect();
-        Self { stft, spectrogram: stft.analyse(samples), whole, is_used, kernel }
+        let spectrogram = stft.analyse(samples);
+        let frames: Vec<_> =
+            spectrogram.as_slice().chunks_exact(stft.bins()).skip(whole.start).take(whole.len()).collect();
+        let bins = ((MAX_HERTZ / stft.bin_spacing()) as usize + 1).min(stft.bins());
+        let values = (0..bins).flat_map(|bin| frames.iter().map(move |frame| frame[bin])).collect();
+        Self { stft, values, whole, is_used, kernel }
     }
 
     /// The sample at the centre of a whole frame.
@@ -191,7 +199,7 @@ impl<'a> Frames<'a> {
     /// All steady tones: those of most of the frames, then those that begin or end.
     fn tones(&self) -> Vec<Tone> {
         let all = 0..self.whole.len();
-        let (lasting, mut tones): (Vec<usize>, Vec<Tone>) = self.tones_of(&all).into_iter().unzip();
+        let (lasting, mut tones): (Vec<usize>, Vec<Tone>) = self.tones_of(&all, 0.0).into_iter().unzip();
         let passing = self.passing(&lasting);
         let mut ends = Vec::<(usize, usize)>::new();
         for (at, (bin, sure)) in passing.iter().enumerate() {
@@ -214,7 +222,7 @@ impl<'a> Frames<'a> {
         let mut passing = Vec::<(usize, Range<usize>)>::new();
         for start in (0..self.whole.len()).step_by(distance) {
             let part = start..(start + length).min(self.whole.len());
-            for (bin, _) in self.tones_of(&part) {
+            for (bin, _) in self.tones_of(&part, STANDING_OUT) {
                 if lasting.iter().any(|other| is_beside(bin, *other)) {
                     continue;
                 }
@@ -234,25 +242,29 @@ impl<'a> Frames<'a> {
         (seconds * f64::from(self.stft.sample_rate())) as usize / self.stft.hop()
     }
 
-    /// The steady tones of some frames, and their bins.
-    fn tones_of(&self, frames: &Range<usize>) -> Vec<(usize, Tone)> {
+    /// The steady tones of some frames, and their bins. The quiet level of a tone is above that of the bins next to its neighbours by
+    /// this factor at least.
+    fn tones_of(&self, frames: &Range<usize>, standing_out: f64) -> Vec<(usize, Tone)> {
         if self.is_used[frames.clone()].iter().filter(|is_used| **is_used).count() < MIN_FRAMES {
             return Vec::new();
         }
-        let bins = ((MAX_HERTZ / self.stft.bin_spacing()) as usize + 1).min(self.stft.bins());
-        let quiet: Vec<f64> =
-            (0..bins).map(|bin| self.quiet(frames, self.values(bin, frames).map(modulus))).collect();
+        let bins = self.values.len() / self.whole.len();
+        let quiet: Vec<f64> = (0..bins)
+            .map(|bin| libm::sqrt(self.quiet(frames, self.values(bin, frames).map(|x| x.norm_sqr()))))
+            .collect();
         (2..bins.saturating_sub(1))
             .filter(|&bin| quiet[bin] > 0.0 && quiet[bin] >= quiet[bin - 1] && quiet[bin] > quiet[bin + 1])
+            .filter(|&bin| {
+                quiet[bin] >= standing_out * quiet[bin - 2].max(quiet.get(bin + 2).copied().unwrap_or(0.0))
+            })
             .filter_map(|bin| Some((bin, self.tone(bin, quiet[bin], frames, frames)?)))
             .collect()
     }
 
     /// The values of a bin in some of the whole frames.
     fn values(&self, bin: usize, frames: &Range<usize>) -> impl Iterator<Item = Complex<f64>> {
-        let all = self.spectrogram.as_slice().chunks_exact(self.stft.bins());
-        let values = all.skip(self.whole.start + frames.start).take(frames.len());
-        values.map(move |frame| Complex::new(f64::from(frame[bin].re), f64::from(frame[bin].im)))
+        let values = &self.values[bin * self.whole.len()..][frames.clone()];
+        values.iter().map(|x| Complex::new(f64::from(x.re), f64::from(x.im)))
     }
 
     /// The quiet level among those of some frames.
