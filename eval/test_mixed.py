@@ -72,7 +72,7 @@ def test_made_recordings_are_scored_and_results_of_other_lengths_refused(script,
         monkeypatch.setattr(sys, "argv", ["script.py", *map(str, words)])
         script.main()
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == (10 if script is hum else 8) and "nan" not in "".join(lines)
+    assert len(lines) == (2 * len(script.KINDS) if script is hum else 8) and "nan" not in "".join(lines)
     assert ended(script.main, "make", tmp_path / "mixtures", out).endswith(": not empty, expected a new folder")
     cut = tmp_path / "cut"
     cut.mkdir()
