@@ -28,8 +28,10 @@ const MIN_PAIRS: u32 = 8;
 const COHERENCE: f64 = 0.8;
 /// Standard deviation of the weights over time by which the amplitude is averaged, s.
 const AVERAGE_SECONDS: f64 = 0.4;
-/// Length of the parts in which tones are looked for that begin or end, and their distance, s.
-const PART_SECONDS: [f64; 2] = [2.0, 1.0];
+/// Length of the parts in which tones are looked for that begin or end, s.
+const PART_SECONDS: f64 = 2.0;
+/// Distance of these parts, s; such a tone may reach so far beyond them.
+const PART_DISTANCE_SECONDS: f64 = 1.0;
 /// Quiet level of a tone relative to the next bins but one, at least, in such a part: noise is hardly looked at.
 const STANDING_OUT: f64 = 1.5;
 /// Iterations of the robust mean.
@@ -199,14 +201,14 @@ impl<'a> Frames<'a> {
     /// All steady tones: those of most of the frames, then those that begin or end.
     fn tones(&self) -> Vec<Tone> {
         let all = 0..self.whole.len();
-        let (lasting, mut tones): (Vec<usize>, Vec<Tone>) = self.tones_of(&all, 0.0).into_iter().unzip();
+        let (lasting, mut tones): (Vec<usize>, Vec<Tone>) = self.tones_of(&all, 0.0, &[]).into_iter().unzip();
         let passing = self.passing(&lasting);
+        let distance = self.frames_in(PART_DISTANCE_SECONDS);
         let mut ends = Vec::<(usize, usize)>::new();
         for (at, (bin, sure)) in passing.iter().enumerate() {
-            // A second to either side, but for what belongs to another tone of the bin.
+            // Some frames to either side, but for those of another tone of the bin.
             let before = ends.iter().filter(|(other, _)| is_beside(*bin, *other)).map(|(_, end)| *end).max();
             let next = passing[at + 1..].iter().find(|(other, _)| is_beside(*bin, *other));
-            let distance = self.frames_in(PART_SECONDS[1]);
             let start = sure.start.saturating_sub(distance).max(before.unwrap_or(0));
             let end = (sure.end + distance).min(next.map_or(all.end, |(_, next)| next.start));
             let quiet = self.quiet(sure, self.values(*bin, sure).map(modulus));
@@ -218,14 +220,11 @@ impl<'a> Frames<'a> {
 
     /// Bins of tones that begin or end, and the frames in which each is sure to be, apart from those of bins whose tone lasts.
     fn passing(&self, lasting: &[usize]) -> Vec<(usize, Range<usize>)> {
-        let [length, distance] = PART_SECONDS.map(|seconds| self.frames_in(seconds));
+        let [length, distance] = [PART_SECONDS, PART_DISTANCE_SECONDS].map(|seconds| self.frames_in(seconds));
         let mut passing = Vec::<(usize, Range<usize>)>::new();
         for start in (0..self.whole.len()).step_by(distance) {
             let part = start..(start + length).min(self.whole.len());
-            for (bin, _) in self.tones_of(&part, STANDING_OUT) {
-                if lasting.iter().any(|other| is_beside(bin, *other)) {
-                    continue;
-                }
+            for (bin, _) in self.tones_of(&part, STANDING_OUT, lasting) {
                 let goes_on =
                     |(other, sure): &&mut (usize, Range<usize>)| is_beside(bin, *other) && start <= sure.end;
                 match passing.iter_mut().find(goes_on) {
@@ -242,9 +241,9 @@ impl<'a> Frames<'a> {
         (seconds * f64::from(self.stft.sample_rate())) as usize / self.stft.hop()
     }
 
-    /// The steady tones of some frames, and their bins. The quiet level of a tone is above that of the bins next to its neighbours by
-    /// this factor at least.
-    fn tones_of(&self, frames: &Range<usize>, standing_out: f64) -> Vec<(usize, Tone)> {
+    /// The steady tones of some frames, and their bins, none of which is beside a `known` one. The quiet level of a tone is above that
+    /// of the next bins but one by this factor at least.
+    fn tones_of(&self, frames: &Range<usize>, standing_out: f64, known: &[usize]) -> Vec<(usize, Tone)> {
         if self.is_used[frames.clone()].iter().filter(|is_used| **is_used).count() < MIN_FRAMES {
             return Vec::new();
         }
@@ -257,6 +256,7 @@ impl<'a> Frames<'a> {
             .filter(|&bin| {
                 quiet[bin] >= standing_out * quiet[bin - 2].max(quiet.get(bin + 2).copied().unwrap_or(0.0))
             })
+            .filter(|&bin| !known.iter().any(|&other| is_beside(bin, other)))
             .filter_map(|bin| Some((bin, self.tone(bin, quiet[bin], frames, frames)?)))
             .collect()
     }
