@@ -13,6 +13,7 @@ import hum
 import impulses
 import long_recordings
 import signals
+import speech_in_noise
 import stereo
 import transcription
 import turns
@@ -129,6 +130,22 @@ def test_detectors_need_their_program_and_files_with_pauses(tmp_path, ended):
     assert ended(main, tmp_path / "none") == f"{tmp_path}/none: no files with 0.1 s of speech and of pauses"
     high = mixtures(tmp_path / "high", 1, rate=48000)
     assert ended(main, high) == f"{high}/clean/wind__00.wav: expected 1 channel at 16000 Hz"
+
+
+def test_noises_that_hold_speech_are_listed(tmp_path, ended, monkeypatch, capsys):
+    folder = tmp_path / "noise"
+    folder.mkdir()
+    assert ended(speech_in_noise.main, folder) == f"{folder}: no recordings"
+    for name, samples in (("loud", np.full(RATE, 0.1)), ("silent", np.zeros(RATE)), ("steady", np.full(RATE, -0.1))):
+        soundfile.write(folder / f"{name}.wav", samples, RATE)
+    # A detector that takes positive samples for speech, of which it is given 2 s at a peak of 0.5.
+    lengths = []
+    detector = lambda noise: (lengths.append(len(noise)), noise > 0.4)[1]
+    monkeypatch.setattr(speech_in_noise, "silero_scores", lambda: detector)
+    monkeypatch.setattr(sys, "argv", ["speech_in_noise.py", str(folder)])
+    speech_in_noise.main()
+    lines = ["1.00 loud.wav", "3 recordings, 1 with speech in 0.4 of their frames or more"]
+    assert capsys.readouterr().out.splitlines() == lines and lengths == [2 * RATE] * 2
 
 
 def test_worst_files_need_results_of_all_mixtures(tmp_path, ended, monkeypatch):
