@@ -6,7 +6,7 @@ use alphamf::samplers::{
     Chain, LogMapped, Metric, MetricShape, Minibatch, RunRecord, SampleResult, Sampler, SamplerKind,
     SamplerOptions, Site, Sites, Step, StepSize, Support, Target,
 };
-use numpy::{AllowTypeChange, PyArray1, PyArray2, PyArrayLikeDyn, PyArrayMethods};
+use numpy::{AllowTypeChange, PyArray1, PyArray2, PyArrayLikeDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -50,7 +50,7 @@ impl<'py> Posterior<'py> {
 
     /// Copies the numbers of an array-like object.
     fn write(&self, what: &str, value: &Bound<'py, PyAny>, numbers: &mut [f64]) -> PyResult<()> {
-        let array: PyArrayLikeDyn<'py, f64, AllowTypeChange> = value.extract()?;
+        let array = read(value)?;
         let array = array.as_array();
         if array.len() != numbers.len() {
             let (shape, expected) = (array.shape(), numbers.len());
@@ -200,6 +200,13 @@ impl Sites<f64> for Posterior<'_> {
             }
         }
     }
+}
+
+/// An array-like object as an array of numbers. The view of a field of packed records is copied: its numbers lie between those
+/// that Rust can address.
+fn read<'py>(value: &Bound<'py, PyAny>) -> PyResult<PyArrayLikeDyn<'py, f64, AllowTypeChange>> {
+    let array: PyArrayLikeDyn<'py, f64, AllowTypeChange> = value.extract()?;
+    if array.is_aligned() { Ok(array) } else { array.call_method0("copy")?.extract() }
 }
 
 /// Both elements of a sequence of two: a tuple, a list, an array.
@@ -425,8 +432,7 @@ fn to_dict<'py>(
 fn with_shape_of_metric<'py>(mut posterior: Posterior<'py>, starts: &[Vec<f64>]) -> PyResult<Posterior<'py>> {
     if let (Some(metric), Some(first)) = (&posterior.metric, starts.first()) {
         let state = if posterior.batch.is_some() { starts.concat() } else { first.clone() };
-        let value: PyArrayLikeDyn<'py, f64, AllowTypeChange> =
-            metric.call1((posterior.array(&state)?,))?.extract()?;
+        let value = read(&metric.call1((posterior.array(&state)?,))?)?;
         posterior.is_diagonal = value.as_array().len() == state.len();
     }
     Ok(posterior)

@@ -163,6 +163,28 @@ def test_potential_and_gradient_come_as_any_sequence_of_two():
             samplers.sample(lambda theta: result, [[1.0], [2.0]], draws=20, burn_in=10)
 
 
+def test_gradients_may_lie_anywhere_in_memory():
+    def shifted(numbers):
+        return np.frombuffer(b"?" + numbers.tobytes(), np.float64, offset=1)
+
+    def packed(numbers):  # a field of records, 9 bytes from one number to the next
+        records = np.zeros(numbers.size, [("mark", "i1"), ("number", "f8")])
+        records["number"] = numbers
+        return records["number"]
+
+    def backwards(numbers):
+        return numbers[::-1].copy()[::-1]
+
+    few = {"draws": 20, "burn_in": 10}
+    expected = samplers.sample(gaussian, STARTS, **few).draws
+    by_metric = samplers.sample(gaussian, STARTS, sampler="sgrld", metric=lambda theta: np.array([1.0, 2.0]), **few).draws
+    for moved in (shifted, packed, backwards):
+        target = lambda theta: (gaussian(theta)[0], moved(gaussian(theta)[1]))
+        assert np.array_equal(samplers.sample(target, STARTS, **few).draws, expected), moved.__name__
+        found = samplers.sample(target, STARTS, sampler="sgrld", metric=lambda theta: moved(np.array([1.0, 2.0])), **few)
+        assert np.array_equal(found.draws, by_metric), moved.__name__
+
+
 def test_settings_without_effect_are_refused():
     unused = [
         ("nuts", {"terms": 5, "minibatch": 2}, "minibatch"),
