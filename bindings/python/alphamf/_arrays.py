@@ -29,14 +29,17 @@ def file_bytes(model: Model) -> bytes:
 
 
 def to_json(options: Mapping[str, Any]) -> str:
-    def plain(value: Any) -> Any:
-        if isinstance(value, np.generic):
-            return value.item()
-        raise TypeError(f"{value!r}: expected a number, a string or a bool")
-
-    for name, value in options.items():
+    def text(name: str, value: Any) -> str:
         check_finite(name, value)
-    return json.dumps(options, default=plain)
+        if isinstance(value, (float, np.floating)):
+            # A whole number, as of iterations, may come as a float.
+            value = int(value) if abs(value) < 2**64 and value == int(value) else float(value)
+        try:
+            return json.dumps(value.item() if isinstance(value, np.generic) else value)
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} is {value!r}; expected a number, a string or a bool") from None
+
+    return "{" + ", ".join(f"{json.dumps(name)}: {text(name, value)}" for name, value in options.items()) + "}"
 
 
 def check_finite(name: str, value: Any) -> None:
@@ -88,6 +91,8 @@ def check_count(channels: Any) -> int:
 
 
 def check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    if dtype.newbyteorder("=") in DTYPES and not dtype.isnative:
+        raise TypeError(f"samples of {dtype}: expected the byte order of this machine: x.astype({dtype.name!r})")
     if dtype not in DTYPES:
         raise TypeError(f"samples of {dtype}: expected float32 or float64 with full scale 1, or int16")
     return dtype
@@ -105,6 +110,12 @@ def as_channels(samples: Array) -> Array:
             f"samples of shape {samples.shape}: expected (channels, n); transpose an array of (n, channels): x.T"
         )
     return samples
+
+
+def expected_rows(rows: Array, channels: int) -> str:
+    """What was expected of a block of another shape, and the remedy if it has a row for each sample."""
+    hint = "; transpose it (.T)" if rows.shape[1:] == (channels,) else ""
+    return f"expected ({channels}, n){hint}"
 
 
 def as_floats(samples: Array) -> Array:

@@ -44,6 +44,8 @@ class LiveOptions:
     """What a filter makes its real-time denoisers with."""
 
     def __init__(self, denoiser: Optional[Denoiser], latency: float, **controls: Optional[float]) -> None:
+        if not (denoiser is None or isinstance(denoiser, Denoiser)):
+            raise TypeError(f"denoiser is {denoiser!r}; expected a Denoiser")
         self.denoiser = denoiser
         self.latency = latency
         self.controls = controls
@@ -61,7 +63,7 @@ class LiveOptions:
         """
         unknown = sorted(set(controls) - set(self.controls))
         if unknown:
-            raise ValueError(f"no control {', '.join(unknown)}: expected {', '.join(self.controls)}")
+            raise ValueError(f"control is {unknown[0]}; expected {', '.join(self.controls)}")
         # Denoisers made later take values in range alone.
         in_range = {name: clamped(name, value) for name, value in controls.items()}
         if live is not None:

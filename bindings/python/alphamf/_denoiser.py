@@ -317,6 +317,7 @@ def denoise(
 ) -> Array:
     """Denoises a recording and returns the speech, with the shape and type of ``x``.
 
-    ``options`` are those of :class:`Denoiser`; the other parameters are those of :meth:`Denoiser.denoise`.
+    ``options`` are those of :class:`Denoiser`; the other parameters are as in :meth:`Denoiser.denoise`, which can return more
+    than the speech.
     """
     return Denoiser(**options).denoise(x, sample_rate, noise_from=noise_from, progress=progress).speech

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
 import numpy as np
 
 from . import _native
-from ._arrays import as_floats, check_dtype, check_number, for_native, to_json
+from ._arrays import as_floats, check_dtype, check_number, expected_rows, for_native, to_json
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -39,13 +39,14 @@ class Live:
     def process(self, block: ArrayLike) -> Array:
         """Denoises a block, ``(channels, n)``, or ``(n,)`` for one channel, and returns one like it.
 
-        Samples are ``float32``, ``float64`` or ``int16``; integers are rounded to the nearest, without dither.
+        Samples are ``float32``, ``float64`` or ``int16``; integers are rounded to the nearest, without dither. Those that are
+        not finite count as 0.
         """
         samples = np.asarray(block)
         check_dtype(samples.dtype)
         rows = samples[np.newaxis] if samples.ndim == 1 else samples
         if rows.ndim != 2 or len(rows) != self._channels:
-            raise ValueError(f"a block of shape {samples.shape}: expected ({self._channels}, n)")
+            raise ValueError(f"a block of shape {samples.shape}: {expected_rows(rows, self._channels)}")
         if samples.dtype == np.int16:
             done: Array = self._native.process_int16(for_native(rows.T, np.int16))
         else:

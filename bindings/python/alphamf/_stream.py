@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Optional, Se
 import numpy as np
 
 from . import _native
-from ._arrays import as_floats, check_dtype
+from ._arrays import as_floats, check_dtype, expected_rows
 from ._results import Deviation, Levels, SpeechTrack, read_stats, take_gain_std, take_levels, take_speech_track
 
 if TYPE_CHECKING:
@@ -50,8 +50,7 @@ class Stream:
         flat = samples.ndim == 1
         rows = samples[np.newaxis] if flat else samples
         if rows.ndim != 2 or len(rows) != self._channels:
-            hint = "; transpose it (chunk.T)" if rows.shape[1:] == (self._channels,) else ""
-            raise ValueError(f"a chunk of shape {samples.shape}: expected ({self._channels}, n){hint}")
+            raise ValueError(f"a chunk of shape {samples.shape}: {expected_rows(rows, self._channels)}")
         self._flat = flat
         return self._give(self._session.push(as_floats(rows), progress))
 

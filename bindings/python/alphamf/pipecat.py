@@ -57,6 +57,7 @@ class NoiseFilter(BaseAudioFilter):  # type: ignore[misc]
         self._channels = channels
         self._enabled = True
         self._live: Optional[Live] = None
+        self._turn: Optional[asyncio.Lock] = None
 
     async def start(self, sample_rate: int) -> None:
         """Prepares the filter for a sample rate in Hz.
@@ -64,6 +65,7 @@ class NoiseFilter(BaseAudioFilter):  # type: ignore[misc]
         :raises ValueError: if the rate or a parameter of the filter is out of range.
         """
         loop = asyncio.get_running_loop()
+        self._turn = asyncio.Lock()
         arguments = (sample_rate, self._channels, not self._enabled)
         self._live = await loop.run_in_executor(worker_threads(), self._options.open, *arguments)
 
@@ -86,10 +88,18 @@ class NoiseFilter(BaseAudioFilter):  # type: ignore[misc]
     async def filter(self, audio: bytes) -> bytes:
         """Denoises 16-bit samples; before :meth:`start` and after :meth:`stop` they pass unchanged.
 
+        Calls that overlap are processed in their order; one that is cancelled at work ends with its audio.
+
         :raises ValueError: if the audio ends in the middle of a sample.
         """
-        if self._live is None or not audio:
+        if self._live is None or self._turn is None or not audio:
             return audio
-        rows = as_rows(audio, self._channels)
-        done = await asyncio.get_running_loop().run_in_executor(worker_threads(), self._live.process, rows)
-        return as_bytes(done)
+        live, rows = self._live, as_rows(audio, self._channels)
+        async with self._turn:
+            job = asyncio.get_running_loop().run_in_executor(worker_threads(), live.process, rows)
+            try:
+                return as_bytes(await asyncio.shield(job))
+            except asyncio.CancelledError:
+                # The next call must not overtake it on another thread.
+                await asyncio.wait({job})
+                raise

@@ -90,6 +90,12 @@ def test_controls_that_are_no_numbers_are_named_and_change_nothing(denoiser, val
     assert live.controls["floor_db"] == -20
 
 
+@pytest.mark.parametrize("value", ["gentle", alphamf.Denoiser, 16])
+def test_what_is_no_denoiser_is_named(value):
+    with pytest.raises(TypeError, match=re.escape(f"denoiser is {value!r}; expected a Denoiser")):
+        _calls.LiveOptions(value, 16)
+
+
 @pytest.mark.parametrize("missing", ["livekit", "pipecat"])
 def test_a_missing_package_is_named_with_its_remedy(missing):
     code = f"import sys; sys.modules[{missing!r}] = None; import alphamf; import alphamf.{missing}"
@@ -148,7 +154,7 @@ class TestLiveKit:
         assert np.array_equal(
             self.samples(done), expected(denoiser, stereo, 24000, latency=8, mix=0.5, floor_db=-20.0)
         )
-        with pytest.raises(ValueError, match="no control colour: expected gain_exponent"):
+        with pytest.raises(ValueError, match="control is colour; expected gain_exponent, floor_db, mix"):
             noise_filter.set(colour=1)
         with pytest.raises(ValueError, match="latency"):
             NoiseFilter(denoiser, latency=100)
@@ -278,6 +284,27 @@ class TestPipecat:
 
         assert np.array_equal(asyncio.run(call()), expected(denoiser, samples, rate))
 
+    def test_calls_that_overlap_are_processed_in_their_order(self, denoiser):
+        from alphamf.pipecat import NoiseFilter
+
+        samples = np.tile(recording(16000), 4)
+
+        async def call():
+            noise_filter = NoiseFilter(denoiser)
+            await noise_filter.start(16000)
+            done = await asyncio.gather(*(noise_filter.filter(part.tobytes()) for part in chunks(samples, 160)))
+            await noise_filter.start(16000)
+            cancelled = asyncio.ensure_future(noise_filter.filter(samples.tobytes()))
+            await asyncio.sleep(0)
+            cancelled.cancel()
+            after = await noise_filter.filter(samples.tobytes())
+            assert cancelled.cancelled()
+            return np.frombuffer(b"".join(done), np.int16), np.frombuffer(after, np.int16)
+
+        done, after = asyncio.run(call())
+        twice = expected(denoiser, np.tile(samples, 2), 16000)
+        assert np.array_equal(done, twice[: samples.size]) and np.array_equal(after, twice[samples.size :])
+
     def test_control_frames(self, denoiser):
         from pipecat.frames.frames import FilterEnableFrame, FilterUpdateSettingsFrame
 
@@ -294,7 +321,7 @@ class TestPipecat:
             await noise_filter.process_frame(FilterEnableFrame(enable=True))
             await noise_filter.process_frame(FilterUpdateSettingsFrame(settings={"mix": 1.0}))
             denoised = await noise_filter.filter(samples[8000:].tobytes())
-            with pytest.raises(ValueError, match="no control colour"):
+            with pytest.raises(ValueError, match="control is colour; expected gain_exponent"):
                 await noise_filter.process_frame(FilterUpdateSettingsFrame(settings={"colour": 1}))
             await noise_filter.stop()
             return np.frombuffer(passed, np.int16), np.frombuffer(denoised, np.int16)

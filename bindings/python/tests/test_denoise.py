@@ -108,6 +108,7 @@ def test_shape_and_type_stay(noisy):
         ((0, 2), np.float32, 8000, ValueError, "no channels"),
         ((), np.float32, 8000, ValueError, "(channels, n)"),
         ((4000,), np.int32, 8000, TypeError, "int16"),
+        ((4000,), ">i2", 8000, TypeError, "expected the byte order of this machine: x.astype('int16')"),
         ((4000,), np.complex64, 8000, TypeError, "complex64"),
         ((4000,), np.float32, 7999, ValueError, "8000"),
         ((4000,), np.float32, 16000.5, ValueError, "integer"),
@@ -143,7 +144,8 @@ def test_samples_that_are_not_finite_are_refused(bad):
         ({"colour": 1}, TypeError, "colour"),
         ({"mix": [1]}, ValueError, "`mix` is [1]: expected a number"),
         ({"strength": "gentle", "mix": "0.8"}, ValueError, '`mix` is "0.8": expected a number'),
-        ({"mix": object()}, TypeError, "a number"),
+        ({"mix": object()}, TypeError, "mix is <object object at 0x"),
+        ({"strength": len}, TypeError, "strength is <built-in function len>; expected a number, a string or a bool"),
         ({"model": b"no dictionary"}, ValueError, ""),
         ({"model": "absent.safetensors"}, OSError, "absent"),
     ],
@@ -426,6 +428,8 @@ def test_a_pickled_subclass_keeps_its_type_and_attributes(noisy, protocol):
 def test_numbers_of_numpy_are_numbers():
     denoiser = alphamf.Denoiser(seed=np.int64(3), iterations=np.uint8(6), floor_db=np.float32(-20))
     settings = denoiser.settings
+    same = alphamf.Denoiser(seed=3.0, iterations=np.float64(6), floor_db=np.longdouble(-20))
+    assert same.settings == settings
     assert (settings["seed"], settings["sampling"]["iterations"], settings["gain"]["floor_db"]) == (3, 6, -20)
 
 
@@ -464,6 +468,15 @@ def test_what_is_no_number_is_named(noisy, value):
             alphamf.Denoiser(threads=value)
     with pytest.raises(TypeError, match=re.escape(f"channels is {value!r}; expected a number")):
         denoiser.stream(16000, value)
+
+
+def test_a_block_with_a_row_for_each_sample_names_the_remedy():
+    denoiser = alphamf.Denoiser(**FAST)
+    for take in (denoiser.stream(16000, 2).push, denoiser.live(16000, 2).process):
+        with pytest.raises(ValueError, match=re.escape("of shape (100, 2): expected (2, n); transpose it (.T)")):
+            take(np.zeros((100, 2), np.float32))
+        with pytest.raises(ValueError, match=re.escape("of shape (3, 100): expected (2, n)") + "$"):
+            take(np.zeros((3, 100), np.float32))
 
 
 def test_a_chunk_of_another_type_names_the_remedy():
