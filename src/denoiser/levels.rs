@@ -20,6 +20,7 @@ pub(crate) use self::slots::{SlotBank, SlotPlan};
 use crate::decibels::decibels;
 use crate::transform::{Spectrogram, Stft, Synthesiser};
 use num_complex::Complex;
+use serde::Serialize;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -50,7 +51,7 @@ const SLOT_DECAY: f64 = 0.9;
 ///
 /// The level of a cell is the mean square of the speech through an ideal filter of that band, relative to full scale ±1, over
 /// exactly the samples of the slot; filters that ring for more than 1.6 s are cut there.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SpeechLevels {
     /// Edges of the bands, Hz: one more than there are bands.
     pub edges_hertz: Vec<f64>,
@@ -79,7 +80,7 @@ impl SpeechLevels {
 }
 
 /// The level of speech in one cell.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SpeechLevel {
     /// Median, dBFS.
     pub level_dbfs: f64,

@@ -15,6 +15,7 @@ use crate::repair::{LiveClicks, LiveHum, LiveOffset};
 use crate::signal::check_recording;
 use crate::transform::{LowDelayChannel, LowDelayStft, WINDOW_RANGE_SECONDS};
 use crate::wiener::fusion::{HIGH_BAND_WEIGHT, WEIGHT, pool_frame};
+use serde::Serialize;
 pub use settings::{DEFAULT_LATENCY_MS, LATENCY_RANGE_SECONDS, LiveControls, LiveSettings};
 use std::fmt;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ const MIN_CONTROL_DIFFERENCE: f32 = 1e-6;
 
 /// Levels measured by a [`LiveDenoiser`] over the last 0.1 s, mean squares relative to full scale ±1, dB, at least -120; and the
 /// probability of speech.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LiveMeters {
     /// Level of the estimated noise, dBFS.
     pub noise_dbfs: f32,

@@ -28,7 +28,7 @@ pub use profile::NoiseProfile;
 pub use session::{ChannelMode, MonteCarloError, Session, SessionOutput, SessionSettings, Statistics};
 pub use settings::Settings;
 pub use speech_track::{SpeechSegment, SpeechTrack};
-pub use voice_activity::{VoiceActivity, VoiceEvent};
+pub use voice_activity::{VoiceActivity, VoiceEvent, VoiceEvents};
 
 use crate::array::ARRAY_CHANNELS;
 use crate::model::Dictionary;
@@ -331,6 +331,17 @@ mod tests {
         sent::<NoiseProfile>();
         sent::<Session>();
         sent::<LiveDenoiser>();
+    }
+
+    #[test]
+    fn what_is_reported_is_compared_and_serialised() {
+        fn reported<T: Clone + PartialEq + fmt::Debug + serde::Serialize>() {}
+        reported::<Statistics>();
+        reported::<SpeechLevels>();
+        reported::<SpeechTrack>();
+        reported::<LiveMeters>();
+        reported::<VoiceActivity>();
+        reported::<VoiceEvent>();
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::voice_activity::{LOUDEST_FALL_SECONDS, MIN_LEVEL, SpeechBands};
 use crate::decibels::decibels;
 use crate::kernels::vector;
 use crate::transform::Stft;
+use serde::Serialize;
 use std::collections::VecDeque;
 
 /// Duration of a slot, s.
@@ -38,7 +39,7 @@ const LEVEL_WEIGHT: f32 = 0.122;
 ///
 /// A section begins and ends with a slot of at least the [`THRESHOLD`](Self::THRESHOLD); pauses of up to 0.3 s do not end it,
 /// and sections of less than 0.05 s are left out.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SpeechTrack {
     /// Duration of a slot, s.
     pub slot_seconds: f64,
@@ -56,7 +57,7 @@ impl SpeechTrack {
 }
 
 /// A section with speech.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SpeechSegment {
     /// Start, s from the start of the recording.
     pub start_seconds: f64,

@@ -2,6 +2,7 @@
 
 use crate::kernels::vector;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Voice activity of the present.
@@ -23,6 +24,42 @@ pub struct VoiceEvent {
     /// Position in the output, samples per channel since the start or the last reset, exact to a hop, at most half the
     /// latency. An end is later than the speech by the hang-over.
     pub sample: u64,
+}
+
+/// Events of a [`LiveDenoiser`](crate::LiveDenoiser) that were not taken yet, for programs that ask for them instead of being called:
+/// of more than [`MAX`](Self::MAX), the last. It never grows.
+#[derive(Debug, Clone)]
+pub struct VoiceEvents {
+    events: VecDeque<VoiceEvent>,
+}
+
+impl VoiceEvents {
+    /// Most events that are kept.
+    pub const MAX: usize = 4096;
+
+    /// Adds an event; the oldest one makes room.
+    pub fn push(&mut self, event: VoiceEvent) {
+        if self.events.len() == Self::MAX {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+
+    /// Takes all events out, in their order.
+    pub fn take(&mut self) -> impl ExactSizeIterator<Item = VoiceEvent> {
+        self.events.drain(..)
+    }
+
+    /// Forgets all events, as after a reset.
+    pub fn clear(&mut self) {
+        self.events.clear();
+    }
+}
+
+impl Default for VoiceEvents {
+    fn default() -> Self {
+        Self { events: VecDeque::with_capacity(Self::MAX) }
+    }
 }
 
 const BANDS: usize = 16;
@@ -187,6 +224,20 @@ impl VoiceDetector {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_many_events_the_last_are_kept_in_the_same_memory() {
+        let mut events = VoiceEvents::default();
+        let capacity = events.events.capacity();
+        let event = |sample| VoiceEvent { speaking: sample % 2 == 0, sample };
+        let many = VoiceEvents::MAX as u64 + 3;
+        (0..many).for_each(|sample| events.push(event(sample)));
+        assert!(events.take().eq((3..many).map(event)));
+        assert_eq!((events.take().len(), events.events.capacity()), (0, capacity));
+        events.push(event(7));
+        events.clear();
+        assert_eq!(events.take().next(), None);
+    }
 
     /// With short windows, as in dictionaries of 4 to 8 ms, low bands have no bin of their own.
     #[test]

@@ -4,7 +4,7 @@ use super::shared::Shared;
 use super::work::run;
 use super::{denoise_exception, value_error};
 use alphamf::denoiser::{
-    LiveControls, LiveSettings, SessionOutput, SessionSettings, SpeechLevels, SpeechTrack, VoiceEvent,
+    LiveControls, LiveSettings, SessionOutput, SessionSettings, SpeechLevels, SpeechTrack, VoiceEvents,
 };
 use alphamf::transform::FrameGrid;
 use alphamf::{DenoiseError, Dictionary, Options, ProgressCallback};
@@ -13,7 +13,6 @@ use alphamf_signal::SampleFormat;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray2, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
-use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -121,7 +120,7 @@ impl Denoiser {
         let settings = settings.map_err(value_error)?;
         let live = run(py, self.threads, None, |_| self.denoiser.live(sample_rate, channels, settings));
         let live = live?.map_err(denoise_exception)?;
-        Ok(Live { state: Shared::new(LiveState { live, events: VecDeque::new() }) })
+        Ok(Live { state: Shared::new(LiveState { live, events: VoiceEvents::default() }) })
     }
 
     fn noise_profile(
@@ -156,11 +155,9 @@ pub struct Live {
 
 struct LiveState {
     live: alphamf::LiveDenoiser,
-    /// Starts and ends of speech that were not asked for yet, [`MAX_EVENTS`] at most.
-    events: VecDeque<VoiceEvent>,
+    /// Starts and ends of speech that were not asked for yet.
+    events: VoiceEvents,
 }
-
-const MAX_EVENTS: usize = 4096;
 
 #[pymethods]
 impl Live {
@@ -220,7 +217,7 @@ impl Live {
     /// Starts (true) and ends (false) of speech since the last call, with their positions in samples.
     fn take_events(&self, py: Python<'_>) -> PyResult<Vec<(bool, u64)>> {
         let mut state = self.state.lock(py)?;
-        Ok(state.events.drain(..).map(|event| (event.speaking, event.sample)).collect())
+        Ok(state.events.take().map(|event| (event.speaking, event.sample)).collect())
     }
 
     fn learn_noise(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
@@ -250,12 +247,7 @@ impl LiveState {
     /// Denoises interleaved samples and keeps the events.
     fn process(&mut self, input: &[f32]) -> Vec<f32> {
         let mut output = vec![0.0; input.len()];
-        self.live.process_with_events(input, &mut output, |event| {
-            if self.events.len() == MAX_EVENTS {
-                self.events.pop_front();
-            }
-            self.events.push_back(event);
-        });
+        self.live.process_with_events(input, &mut output, |event| self.events.push(event));
         output
     }
 }

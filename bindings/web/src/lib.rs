@@ -3,12 +3,11 @@
 #![cfg_attr(not(test), deny(clippy::expect_used, clippy::panic, clippy::unwrap_used))]
 
 use alphamf::denoiser::{
-    DEFAULT_LATENCY_MS, LiveControls, LiveSettings, SessionOutput, SessionSettings, VoiceEvent,
+    DEFAULT_LATENCY_MS, LiveControls, LiveSettings, SessionOutput, SessionSettings, VoiceEvent, VoiceEvents,
 };
 use alphamf::transform::FrameGrid;
 use alphamf::{DenoiseError, Denoiser, Dictionary, ErrorKind, LiveDenoiser, Options, Session};
 use js_sys::{Array, Float32Array, Float64Array, Function, Reflect};
-use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use wasm_bindgen::prelude::*;
 
@@ -111,7 +110,7 @@ impl WebDenoiser {
         let settings = settings.map_err(invalid_setting)?;
         let live = self.denoiser.live(sample_rate, channels, settings).map_err(denoise_failure)?;
         let buffer = vec![0.0; channels * LIVE_BLOCK];
-        Ok(WebLive { live, input: buffer.clone(), output: buffer, events: VecDeque::new() })
+        Ok(WebLive { live, input: buffer.clone(), output: buffer, events: VoiceEvents::default() })
     }
 }
 
@@ -214,11 +213,9 @@ pub struct WebLive {
     live: LiveDenoiser,
     input: Vec<f32>,
     output: Vec<f32>,
-    /// Starts and ends of speech in arrays, [`MAX_EVENTS`] at most, that were not asked for yet.
-    events: VecDeque<VoiceEvent>,
+    /// Starts and ends of speech in arrays that were not asked for yet.
+    events: VoiceEvents,
 }
-
-const MAX_EVENTS: usize = 4096;
 
 #[wasm_bindgen(js_class = NativeLive)]
 impl WebLive {
@@ -260,12 +257,7 @@ impl WebLive {
             .copied()
             .collect();
         let mut output = vec![0.0; input.len()];
-        self.live.process_with_events(&input, &mut output, |event| {
-            if self.events.len() == MAX_EVENTS {
-                self.events.pop_front();
-            }
-            self.events.push_back(event);
-        });
+        self.live.process_with_events(&input, &mut output, |event| self.events.push(event));
         let of_channel =
             |channel| -> Vec<f32> { output.iter().skip(channel).step_by(width).copied().collect() };
         Ok((0..width).map(|channel| Float32Array::from(of_channel(channel).as_slice())).collect())
@@ -275,7 +267,7 @@ impl WebLive {
     #[wasm_bindgen(js_name = takeEvents)]
     pub fn take_events(&mut self) -> Float64Array {
         let numbers = |event: VoiceEvent| [f64::from(u8::from(event.speaking)), event.sample as f64];
-        Float64Array::from(self.events.drain(..).flat_map(numbers).collect::<Vec<_>>().as_slice())
+        Float64Array::from(self.events.take().flat_map(numbers).collect::<Vec<_>>().as_slice())
     }
 
     /// Sets the controls that are given as JSON; the others stay, and values out of range are clamped.
