@@ -58,7 +58,7 @@ pub unsafe extern "C" fn alphamf_live_create(
 
 /// Processes `samples` samples per channel, interleaved, from `input` to `output`. It never allocates or blocks, so an
 /// audio callback may call it; only a failure allocates, for the message. The result does not depend on the size of the
-/// blocks. Output and input may be the same memory.
+/// blocks. Samples that are not finite count as 0. Output and input may be the same memory.
 ///
 /// # Safety
 /// `live` is of `alphamf_live_create`; `input` points to samples x channels numbers, `output` to room for as many: the

@@ -71,16 +71,15 @@ impl alphamf_settings {
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        let is_default = value == "null";
         if name == "threads" {
-            self.threads = value
-                .parse()
-                .ok()
-                .filter(|threads| (1..=1024).contains(threads))
-                .ok_or_else(|| setting(format!("threads is {value}; expected 1 to 1024")))?;
+            let count = if is_default { Some(0) } else { value.parse().ok().filter(|n| (1..=1024).contains(n)) };
+            self.threads =
+                count.ok_or_else(|| setting(format!("threads is {value}; expected 1 to 1024")))?;
         } else if name == "speech_track" {
-            self.speech_track = value
-                .parse()
-                .map_err(|_| setting(format!("speech_track is {value}; expected true or false")))?;
+            let is_wanted = if is_default { Some(false) } else { value.parse().ok() };
+            self.speech_track = is_wanted
+                .ok_or_else(|| setting(format!("speech_track is {value}; expected true or false")))?;
         } else if !Options::names().contains(&name) {
             let known: Vec<&str> = Options::float_names().chain(["threads", "speech_track"]).collect();
             return Err(setting(format!("option is {name}; expected {}", known.join(", "))));
@@ -130,8 +129,8 @@ pub extern "C" fn alphamf_settings_new() -> *mut alphamf_settings {
 
 /// Sets an option of the program `denoise` by name, with _ for -, such as ("strength", "gentle"), ("mix", "0.8"),
 /// ("channels", "separate") or ("no_neural", "true"); or the number of worker threads, ("threads", "2"); or whether streams
-/// record where there is speech, for alphamf_pull_probability and alphamf_pull_segments, ("speech_track", "true"). Existing
-/// streams keep their settings.
+/// record where there is speech, for alphamf_pull_probability and alphamf_pull_segments, ("speech_track", "true"). The value
+/// "null" restores the default. Existing streams keep their settings.
 ///
 /// Returns ALPHAMF_SETTING for an unknown name or a value of the wrong type; alphamf_create checks most ranges and
 /// combinations.

@@ -210,6 +210,28 @@ fn calls_fail_while_their_thread_ends() {
     assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
 }
 
+/// The command for static linking that the README shows, with the folders of this build.
+#[test]
+fn the_readme_links_statically() {
+    if !is_there("cc") {
+        return;
+    }
+    let readme = std::fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
+    let shown = readme.split("**Static linking.** `").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
+    let root = Path::new(ROOT);
+    let command = shown
+        .replace("program.c", &root.join("tests/threads.c").display().to_string())
+        .replace("$(pkg-config --cflags alphamf)", &format!("-I{}", root.join("include").display()))
+        .replace("~/.local/lib", &libraries().display().to_string());
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("static");
+    let mut words = command.split(' ');
+    let mut cc = Command::new(words.next().unwrap());
+    let output = cc.args(words).arg("-o").arg(&program).output().unwrap();
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(program).env_remove("LD_LIBRARY_PATH").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// The program in C++ that the README shows.
 #[test]
 fn the_readme_holds_in_cpp() {
