@@ -328,7 +328,7 @@ export class Denoiser {
 /** Causal denoiser for real-time audio. The first 64 ms are assumed to be noise. */
 export class Live {
   private constructor();
-  /** Denoises a block of any length; the output is {@link Live.latency} samples late. */
+  /** Denoises a block of any length; the output is {@link Live.latency} samples late. Samples that are not finite count as 0. */
   process(samples: Float32Array): Float32Array;
   process(samples: Float32Array[]): Float32Array[];
   process(samples: Samples): Samples;

@@ -39,15 +39,15 @@ export function initialize(source) {
 
 /** Creates a causal denoiser as a Web Audio node. */
 export async function createLiveNode(context, options) {
-  const { source, worklet, model, channels = 1, latency, ...given } = options ?? {};
+  const { source, worklet, model, channels = 1, latency, ...given } = named(options);
   countOf(channels);
   checkModel(model);
+  const { purpose, strength, no_neural, alpha_speech, alpha_noise, ...controls } = given;
+  const fixed = jsonOf({ purpose, strength, no_neural, alpha_speech, alpha_noise });
+  const start = { model, channels, latency, options: fixed, controls: jsonOf(controls) };
   // Imported on demand: workers have no AudioWorkletNode.
   const { createLive } = await import("./live.js");
-  const { purpose, strength, no_neural, alpha_speech, alpha_noise, ...controls } = given;
-  const start = { model, channels, latency, options: jsonOf({ purpose, strength, no_neural, alpha_speech, alpha_noise }) };
-  const bytes = source ?? (await moduleBytes());
-  return createLive(context, { ...start, bytes, controls: jsonOf(controls) }, worklet);
+  return createLive(context, { ...start, bytes: source ?? (await moduleBytes()) }, worklet);
 }
 
 /** An error with the member `kind` of the module's own errors. */
@@ -86,17 +86,32 @@ function noneOf(unknown) {
   if (name !== undefined) throw failure("setting", new TypeError(`unknown option ${name}: those of the denoiser belong to Denoiser.create`));
 }
 
-const countOf = (channels) => within(`${channels} channels`, channels, 1, 256);
-const rateOf = (sampleRate) => within(`sample rate of ${sampleRate} Hz`, sampleRate, 8000, 192000);
+/** A value in a message: a string of digits is no number. */
+const shown = (value) => (typeof value === "string" ? JSON.stringify(value) : String(value));
+const countOf = (channels) => within(`${shown(channels)} channels`, channels, 1, 256);
+const rateOf = (sampleRate) => within(`sample rate of ${shown(sampleRate)} Hz`, sampleRate, 8000, 192000);
 
-/** Options, null for none, as JSON, which has no NaN and no Infinity, and a BigInt as a number. */
+/** Options by name, null for none. A function and a Map would count as none, a string as its letters. */
+function named(options) {
+  if (options != null && (typeof options !== "object" || Symbol.iterator in options)) {
+    throw failure("setting", new TypeError(`options are ${shown(options)}; expected an object of names and values`));
+  }
+  return options ?? {};
+}
+
+/** Options as JSON, which has no NaN, no Infinity and no functions, and a BigInt as a number. */
 function jsonOf(options) {
-  const members = Object.entries(options ?? {}).filter(([, value]) => value !== undefined);
+  const members = Object.entries(named(options)).filter(([, value]) => value !== undefined);
   const texts = members.map(([name, value]) => {
     if (typeof value === "number" && !Number.isFinite(value)) {
-      throw failure("setting", new RangeError(`${name} is ${value}: expected a finite number`));
+      throw failure("setting", new RangeError(`${name} is ${value}; expected a finite number`));
     }
-    return `${JSON.stringify(name)}:${typeof value === "bigint" ? value : (JSON.stringify(value) ?? null)}`;
+    if (typeof value === "bigint") return `${JSON.stringify(name)}:${value}`;
+    const text = JSON.stringify(value);
+    if (text === undefined) {
+      throw failure("setting", new TypeError(`${name} is ${String(value)}; expected a number, a string or a boolean`));
+    }
+    return `${JSON.stringify(name)}:${text}`;
   });
   return `{${texts}}`;
 }
@@ -169,14 +184,14 @@ export class Denoiser {
   }
 
   static async create(given) {
-    const { model, ...options } = given ?? {};
+    const { model, ...options } = named(given);
     checkModel(model);
     await initialize();
     return new Denoiser(new NativeDenoiser(jsonOf(options), model));
   }
 
   stream(sampleRate, channels = 1, options) {
-    const { gainStd = false, speechTrack = false, noise, ...unknown } = options ?? {};
+    const { gainStd = false, speechTrack = false, noise, ...unknown } = named(options);
     noneOf(unknown);
     const session = this.#handle.native.session(rateOf(sampleRate), countOf(channels), gainStd, speechTrack);
     if (noise) session.setNoiseProfile(this.#handle.native, channelsOf(noise, "noise"), sampleRate);
@@ -184,7 +199,7 @@ export class Denoiser {
   }
 
   denoise(samples, sampleRate, options) {
-    const { onProgress, ...more } = options ?? {};
+    const { onProgress, ...more } = named(options);
     const channels = channelsOf(samples);
     const { gainStd, speechTrack } = more;
     const stream = this.stream(sampleRate, channels.length, more);
@@ -206,7 +221,7 @@ export class Denoiser {
   }
 
   live(sampleRate, channels = 1, options) {
-    const { latency, ...controls } = options ?? {};
+    const { latency, ...controls } = named(options);
     return new Live(this.#handle.native.live(rateOf(sampleRate), countOf(channels), latency, jsonOf(controls)));
   }
 
@@ -231,7 +246,7 @@ export class Live {
   set(controls) {
     // Values out of range are clamped; JSON has no infinite ones.
     const { MAX_VALUE } = Number;
-    const finite = Object.entries(controls ?? {}).map(([name, value]) => {
+    const finite = Object.entries(named(controls)).map(([name, value]) => {
       return [name, value === Infinity ? MAX_VALUE : value === -Infinity ? -MAX_VALUE : value];
     });
     this.#handle.native.set(jsonOf(Object.fromEntries(finite)));
@@ -265,7 +280,7 @@ export class Live {
   }
 
   learnNoise(seconds) {
-    if (!(seconds >= 0)) throw failure("setting", new RangeError(`seconds is ${seconds}: expected 0 or more`));
+    if (!(seconds >= 0)) throw failure("setting", new RangeError(`seconds is ${seconds}; expected 0 or more`));
     this.#handle.native.learnNoise(seconds);
   }
 
@@ -352,7 +367,7 @@ function concat(parts) {
 }
 
 export async function denoise(samples, sampleRate, given) {
-  const { noise, onProgress, ...options } = given ?? {};
+  const { noise, onProgress, ...options } = named(given);
   const denoiser = await Denoiser.create(options);
   try {
     const { speech } = denoiser.denoise(samples, sampleRate, { noise, onProgress });

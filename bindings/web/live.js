@@ -63,8 +63,11 @@ export class LiveNode extends AudioWorkletNode {
     const [least, most] = this.#ranges;
     const given = Object.entries(controls ?? {}).filter(([, value]) => value !== undefined);
     const inRange = given.map(([name, value]) => {
-      if (!Object.hasOwn(present, name)) throw invalid(`unknown control ${name}: expected ${Object.keys(present).join(", ")}`);
-      if (typeof value !== typeof present[name] || Number.isNaN(value)) throw invalid(`${name}: expected a ${typeof present[name]}`);
+      if (!Object.hasOwn(present, name)) throw invalid(`control is ${name}; expected ${Object.keys(present).join(", ")}`);
+      if (typeof value !== typeof present[name] || Number.isNaN(value)) {
+        const text = typeof value === "string" ? JSON.stringify(value) : String(value);
+        throw invalid(`${name} is ${text}; expected ${typeof present[name] === "number" ? "a number" : "true or false"}`);
+      }
       return [name, typeof value === "number" ? Math.min(Math.max(value, least[name]), most[name]) : value];
     });
     Object.assign(present, Object.fromEntries(inRange));
@@ -72,7 +75,7 @@ export class LiveNode extends AudioWorkletNode {
   }
 
   learnNoise(seconds) {
-    if (!(seconds >= 0)) throw invalid(`seconds is ${seconds}: expected 0 or more`);
+    if (!(seconds >= 0)) throw invalid(`seconds is ${seconds}; expected 0 or more`);
     this.port.postMessage({ learn: Number(seconds) });
   }
 

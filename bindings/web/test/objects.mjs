@@ -71,15 +71,18 @@ test("controls out of range are clamped, infinite ones too", () => {
     live.set(controls);
     for (const name of Object.keys(found)) assert.equal(live.controls[name], found[name], name);
   }
-  assert.throws(() => live.set({ mix: NaN }), { kind: "setting", message: "mix is NaN: expected a finite number" });
+  assert.throws(() => live.set({ mix: NaN }), { kind: "setting", message: "mix is NaN; expected a finite number" });
   live.free();
 });
 
 test("a live node has a whole number of channels", async () => {
   for (const channels of [0, 1.5, "2", NaN, null]) {
-    const refused = { kind: "input", message: `${channels} channels: expected a whole number from 1 to 256` };
+    const text = typeof channels === "string" ? `"${channels}"` : channels;
+    const refused = { kind: "input", message: `${text} channels: expected a whole number from 1 to 256` };
     await assert.rejects(createLiveNode({}, { channels }), refused);
   }
+  const refused = { kind: "input", message: 'sample rate of "16000" Hz: expected a whole number from 8000 to 192000' };
+  assert.throws(() => denoiser.stream("16000"), refused);
 });
 
 test("an unknown option is answered with those that there are", async () => {
@@ -87,6 +90,34 @@ test("an unknown option is answered with those that there are", async () => {
   await assert.rejects(Denoiser.create({ colour: 1 }), named);
   await assert.rejects(denoise(noise, 16000, { colour: 1 }), named);
   await assert.rejects(Denoiser.create({ no_dither: true }), { kind: "setting", message: /`no_dither` has no effect on samples that are floats/ });
+});
+
+test("an option that is a function, and options that have no names, are refused", async () => {
+  const kind = "setting";
+  for (const [value, text] of [[() => 1, "() => 1"], [Symbol("x"), "Symbol(x)"]]) {
+    const named = { kind, message: `mix is ${text}; expected a number, a string or a boolean` };
+    await assert.rejects(Denoiser.create({ mix: value }), named);
+    await assert.rejects(denoise(noise, 16000, { mix: value }), named);
+    await assert.rejects(settings({ mix: value }), named);
+    await assert.rejects(createLiveNode({}, { mix: value }), named);
+    assert.throws(() => denoiser.live(16000, 1, { mix: value }), named);
+    const live = denoiser.live(16000);
+    assert.throws(() => live.set({ mix: value }), named);
+    live.free();
+  }
+  // Their members, if they have any, are not those meant.
+  for (const wrong of [() => ({ mix: 1 }), "fast", "", 5, true, ["fast"], new Map([["quality", "fast"]])]) {
+    const refused = { kind, message: `options are ${typeof wrong === "string" ? `"${wrong}"` : wrong}; expected an object of names and values` };
+    await assert.rejects(Denoiser.create(wrong), refused);
+    await assert.rejects(denoise(noise, 16000, wrong), refused);
+    await assert.rejects(settings(wrong), refused);
+    await assert.rejects(createLiveNode({}, wrong), refused);
+    for (const use of ["stream", "live"]) assert.throws(() => denoiser[use](16000, 1, wrong), refused);
+    assert.throws(() => denoiser.denoise(noise, 16000, wrong), refused);
+    const live = denoiser.live(16000);
+    assert.throws(() => live.set(wrong), refused);
+    live.free();
+  }
 });
 
 test("null, as undefined, stands for no options", async () => {
