@@ -33,7 +33,8 @@ def to_json(options: Mapping[str, Any]) -> str:
         check_finite(name, value)
         if isinstance(value, (float, np.floating)):
             # A whole number, as of iterations, may come as a float.
-            value = int(value) if abs(value) < 2**64 and value == int(value) else float(value)
+            number = float(value)
+            value = int(number) if abs(number) < 2**64 and number.is_integer() else number
         try:
             return json.dumps(value.item() if isinstance(value, np.generic) else value)
         except (TypeError, ValueError):
