@@ -164,7 +164,7 @@ alphamf_status alphamf_live_create(uint32_t sample_rate,
 /*
  Processes `samples` samples per channel, interleaved, from `input` to `output`. It never allocates or blocks, so an
  audio callback may call it; only a failure allocates, for the message. The result does not depend on the size of the
- blocks. Output and input may be the same memory.
+ blocks. Samples that are not finite count as 0. Output and input may be the same memory.
 
  # Safety
  `live` is of `alphamf_live_create`; `input` points to samples x channels numbers, `output` to room for as many: the
@@ -296,8 +296,8 @@ alphamf_settings *alphamf_settings_new(void);
 /*
  Sets an option of the program `denoise` by name, with _ for -, such as ("strength", "gentle"), ("mix", "0.8"),
  ("channels", "separate") or ("no_neural", "true"); or the number of worker threads, ("threads", "2"); or whether streams
- record where there is speech, for alphamf_pull_probability and alphamf_pull_segments, ("speech_track", "true"). Existing
- streams keep their settings.
+ record where there is speech, for alphamf_pull_probability and alphamf_pull_segments, ("speech_track", "true"). The value
+ "null" restores the default. Existing streams keep their settings.
 
  Returns ALPHAMF_SETTING for an unknown name or a value of the wrong type; alphamf_create checks most ranges and
  combinations.
