@@ -73,9 +73,9 @@ impl alphamf_settings {
     fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
         let is_default = value == "null";
         if name == "threads" {
-            let count = if is_default { Some(0) } else { value.parse().ok().filter(|n| (1..=1024).contains(n)) };
-            self.threads =
-                count.ok_or_else(|| setting(format!("threads is {value}; expected 1 to 1024")))?;
+            let count =
+                if is_default { Some(0) } else { value.parse().ok().filter(|n| (1..=1024).contains(n)) };
+            self.threads = count.ok_or_else(|| setting(format!("threads is {value}; expected 1 to 1024")))?;
         } else if name == "speech_track" {
             let is_wanted = if is_default { Some(false) } else { value.parse().ok() };
             self.speech_track = is_wanted
