@@ -26,8 +26,8 @@ pub struct VoiceEvent {
     pub sample: u64,
 }
 
-/// Events of a [`LiveDenoiser`](crate::LiveDenoiser) that were not taken yet, for programs that ask for them instead of being called:
-/// of more than [`MAX`](Self::MAX), the last. It never grows.
+/// Events of a [`LiveDenoiser`](crate::LiveDenoiser) that were not taken yet, for programs that ask for them: of more than
+/// [`MAX`](Self::MAX), the last. An audio thread may push, as no call allocates.
 #[derive(Debug, Clone)]
 pub struct VoiceEvents {
     events: VecDeque<VoiceEvent>,

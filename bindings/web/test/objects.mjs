@@ -107,7 +107,8 @@ test("an option that is a function, and options that have no names, are refused"
   }
   // Their members, if they have any, are not those meant.
   for (const wrong of [() => ({ mix: 1 }), "fast", "", 5, true, ["fast"], new Map([["quality", "fast"]])]) {
-    const refused = { kind, message: `options are ${typeof wrong === "string" ? `"${wrong}"` : wrong}; expected an object of names and values` };
+    const text = typeof wrong === "string" ? `"${wrong}"` : String(wrong);
+    const refused = { kind, message: `options are ${text}; expected an object of names and values` };
     await assert.rejects(Denoiser.create(wrong), refused);
     await assert.rejects(denoise(noise, 16000, wrong), refused);
     await assert.rejects(settings(wrong), refused);
