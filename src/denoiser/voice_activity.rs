@@ -233,7 +233,8 @@ mod tests {
         let many = VoiceEvents::MAX as u64 + 3;
         (0..many).for_each(|sample| events.push(event(sample)));
         assert!(events.take().eq((3..many).map(event)));
-        assert_eq!((events.take().len(), events.events.capacity()), (0, capacity));
+        assert_eq!(events.take().len(), 0);
+        assert_eq!(events.events.capacity(), capacity);
         events.push(event(7));
         events.clear();
         assert_eq!(events.take().next(), None);
