@@ -1,4 +1,4 @@
-"""Recordings made of development mixtures, by turns.py, stereo.py and hum.py, and what the scripts of this folder refuse."""
+"""Recordings made of development mixtures, by turns.py, stereo.py, hum.py and clipping.py, and what the scripts of this folder refuse."""
 
 import importlib
 import sys
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
+import clipping
 import hum
 import impulses
 import long_recordings
@@ -130,6 +131,24 @@ def test_detectors_need_their_program_and_files_with_pauses(tmp_path, ended):
     assert ended(main, tmp_path / "none") == f"{tmp_path}/none: no files with 0.1 s of speech and of pauses"
     high = mixtures(tmp_path / "high", 1, rate=48000)
     assert ended(main, high) == f"{high}/clean/wind__00.wav: expected 1 channel at 16000 Hz"
+
+
+def test_clipped_recordings_are_made_and_scored(tmp_path, monkeypatch, capsys):
+    out, made = tmp_path / "out", mixtures(tmp_path / "mixtures", 2)
+    called = lambda *words: monkeypatch.setattr(sys, "argv", ["clipping.py", *map(str, words)])
+    called("make", made, out)
+    clipping.main()
+    shares = {}
+    for path in sorted((out / "noisy").glob("*__00.wav")):
+        noisy, clean = (soundfile.read(out / side / path.name)[0] for side in ("noisy", "clean"))
+        peak = np.abs(clean).max()
+        shares[path.name.split("__")[0]] = (np.abs(noisy) > 0.9999).sum() / (np.abs(clean) > clipping.HEARD * peak).sum()
+    assert shares.keys() == clipping.KINDS.keys()
+    assert all(share == pytest.approx(clipping.KINDS[kind], rel=0.2) for kind, share in shares.items())
+    called("score", out, out / "clean")
+    clipping.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 * len(clipping.KINDS) and "nan" not in "".join(lines)
 
 
 def test_noises_that_hold_speech_are_listed(tmp_path, ended, monkeypatch, capsys):

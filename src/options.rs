@@ -94,6 +94,14 @@ pub struct Options {
     #[cfg_attr(feature = "clap", arg(allow_negative_numbers = true))]
     pub dereverb: Option<f64>,
 
+    /// Restore clipped samples; the output is 6 dB softer.
+    ///
+    /// Peaks that were cut off are estimated from the samples around them, up to twice as high. The lower level leaves room for
+    /// them.
+    #[serde(skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "clap", arg(long, help_heading = "Denoising", hide_short_help = true))]
+    pub declip: bool,
+
     /// Couple or separate channels, or join microphones.
     ///
     /// Default: auto. auto applies one gain to all channels, and denoises each channel alone from where they hold different
@@ -420,7 +428,8 @@ impl Options {
     /// Settings of a session; it returns no residual, standard deviation of the gain, levels or speech track.
     #[must_use]
     pub fn session(&self) -> SessionSettings {
-        let mut settings = SessionSettings { dither: !self.no_dither, ..SessionSettings::default() };
+        let Self { declip, no_dither, .. } = *self;
+        let mut settings = SessionSettings { declip, dither: !no_dither, ..SessionSettings::default() };
         set(&mut settings.mix, self.mix.or(self.purpose.map(Purpose::mix)));
         set(&mut settings.channels, self.channels);
         settings

@@ -32,6 +32,11 @@ export interface Options {
   /** Reduce late reverberation, 0 (off) to 1 (full). Range: 0 to 1. Default: 0. Start with 0.5. */
   dereverb?: number;
   /**
+   * Restore clipped samples; the output is 6 dB softer. Peaks that were cut off are estimated from the samples around
+   * them, up to twice as high. The lower level leaves room for them.
+   */
+  declip?: boolean;
+  /**
    * Couple or separate channels, or join microphones. Default: auto. auto applies one gain to all channels, and
    * denoises each channel alone from where they hold different sounds, as with a microphone for each speaker; shared
    * applies one gain throughout, which keeps the stereo image; separate denoises each channel alone throughout; array

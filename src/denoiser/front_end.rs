@@ -1,7 +1,7 @@
 //! From samples to frames: repair and short-time Fourier transform, for streams and noise profiles.
 
 use super::DenoiseError;
-use crate::repair::{Hum, ImpulseRepair, Impulses, Offset, Outliers};
+use crate::repair::{Declipper, Hum, ImpulseRepair, Impulses, Offset, Outliers};
 use crate::signal::{InvalidSignal, check_recording};
 use crate::transform::{Analyser, Spectrogram, Stft};
 
@@ -54,9 +54,12 @@ struct InputChannel {
     frames: Spectrogram,
 }
 
-/// Removal of outliers, offset, hum and impulses from a channel.
+/// Removal of outliers, offset, hum and impulses from a channel, after restoration of clipped samples.
 #[derive(Clone)]
 struct Repair {
+    /// If clipped samples are to be restored.
+    declipper: Option<Declipper>,
+    restored: usize,
     outliers: Outliers,
     offset: Offset,
     hum: Hum,
@@ -70,6 +73,9 @@ impl Repair {
     fn repaired(&mut self, samples: &[f32], sample_rate: u32) -> (Vec<f32>, usize, Impulses) {
         let (bounded, outliers) = self.outliers.remove(samples);
         let mut centred = bounded.into_owned();
+        if let Some(declipper) = &mut self.declipper {
+            self.restored += declipper.restore(&mut centred, sample_rate);
+        }
         self.offset.remove(&mut centred, sample_rate);
         let with_hum = centred.clone();
         let tones = self.hum.remove(&mut centred);
@@ -91,6 +97,8 @@ impl FrontEnd {
         let stft = Stft::new(sample_rate, window_seconds)?;
         let hum = Hum::new(sample_rate)?;
         let repair = Repair {
+            declipper: None,
+            restored: 0,
             outliers: Outliers::default(),
             offset: Offset::default(),
             hum,
@@ -106,6 +114,18 @@ impl FrontEnd {
         };
         let channels = (0..channels).map(|_| channel()).collect();
         Ok(Self { channels, stft, samples: 0, finished: false, clicks: 0, heavy_tailed_blocks: 0 })
+    }
+
+    /// Restores clipped samples from now on.
+    pub(super) fn restore_clipped(&mut self) {
+        for repair in self.channels.iter_mut().filter_map(|channel| channel.repair.as_mut()) {
+            repair.declipper.get_or_insert_default();
+        }
+    }
+
+    /// Restored samples, summed over channels.
+    pub(super) fn restored(&self) -> usize {
+        self.channels.iter().filter_map(|channel| channel.repair.as_ref()).map(|repair| repair.restored).sum()
     }
 
     /// Leaves the samples as they are from now on: they have been repaired before.

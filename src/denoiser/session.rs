@@ -11,7 +11,7 @@ use super::{DenoiseError, Denoiser, NoiseProfile, SpeechLevels, SpeechTrack, app
 use crate::array::Microphones;
 use crate::random::SeedTree;
 use crate::range::within;
-use crate::repair::Clipping;
+use crate::repair::{Clipping, MOST_BEYOND_CLIPPING};
 use crate::signal::progress::ProgressCallback;
 use crate::signal::{SampleFormat, check_recording};
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,9 @@ pub struct SessionSettings {
     pub mix: f32,
     /// How channels are treated.
     pub channels: ChannelMode,
+    /// Whether to restore clipped samples. All samples are then half as large, 6 dB softer, so that the restored peaks, up to
+    /// twice the level of clipping, do not exceed the range of the recording: those of speech, residual and mix, and levels.
+    pub declip: bool,
     /// Whether [`Session::dither`] has seeds for integer output, which whoever writes it uses: samples of a session are not
     /// dithered. Without dither, pauses may become digital silence, and faint noise may gate.
     pub dither: bool,
@@ -45,6 +48,7 @@ impl Default for SessionSettings {
         Self {
             mix: 1.0,
             channels: ChannelMode::default(),
+            declip: false,
             dither: true,
             residual: false,
             gain_std: false,
@@ -152,6 +156,9 @@ impl Session {
             if settings.channels == ChannelMode::Auto && channels > 1 {
                 stream.divide_different();
             }
+            if settings.declip {
+                stream.restore_clipped();
+            }
             if settings.gain_std {
                 stream.record_gain_std();
             }
@@ -202,14 +209,19 @@ impl Session {
         if let Some(stream) = self.streams.first() {
             noise.check(stream.stft(), self.waiting.len())?;
         }
-        let powers = noise.powers(width).ok_or(DenoiseError::NoNoise)?;
+        let scale = self.scale() * self.scale();
+        let scaled = |mut powers: Vec<Option<Vec<f32>>>| {
+            powers.iter_mut().flatten().flatten().for_each(|power| *power *= scale);
+            powers
+        };
+        let powers = scaled(noise.powers(width).ok_or(DenoiseError::NoNoise)?);
         for (stream, power) in self.streams.iter_mut().zip(powers) {
             if let Some(power) = power {
                 stream.set_noise_power(power);
             }
         }
         if let (Some(stream), Some(powers)) = (self.streams.first_mut(), noise.powers(1)) {
-            stream.set_noise_powers(powers);
+            stream.set_noise_powers(scaled(powers));
         }
         Ok(())
     }
@@ -259,10 +271,13 @@ impl Session {
         part: &[&[f32]],
         progress: &mut dyn ProgressCallback,
     ) -> Result<SessionOutput, DenoiseError> {
-        for (waiting, samples) in self.waiting.iter_mut().zip(part) {
+        let (scale, width) = (self.scale(), self.width());
+        let scaled: Vec<Vec<f32>> =
+            part.iter().map(|samples| samples.iter().map(|x| scale * x).collect()).collect();
+        let part: Vec<&[f32]> = scaled.iter().map(Vec::as_slice).collect();
+        for (waiting, samples) in self.waiting.iter_mut().zip(&part) {
             waiting.extend_from_slice(samples);
         }
-        let width = self.width();
         self.advance(progress, |stream, index, progress| {
             stream.push(&part[index * width..(index + 1) * width], progress)
         })
@@ -338,9 +353,14 @@ impl Session {
     #[must_use]
     pub fn dither(&self, from: SampleFormat, to: SampleFormat) -> Option<SeedTree> {
         // Samples that are neither filtered nor reduced in depth keep their codes.
-        let changed = self.settings.mix > 0.0 || to.bits() < from.bits();
+        let changed = self.settings.mix > 0.0 || self.settings.declip || to.bits() < from.bits();
         let seeds = || SeedTree::new(self.denoiser.settings().seed).child(u64::MAX);
         (self.settings.dither && changed && to.is_integer()).then(seeds)
+    }
+
+    /// Factor of all samples.
+    fn scale(&self) -> f32 {
+        if self.settings.declip { MOST_BEYOND_CLIPPING.recip() } else { 1.0 }
     }
 
     /// Channels of a stream.

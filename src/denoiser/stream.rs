@@ -138,6 +138,11 @@ impl DenoiseStream {
         }
     }
 
+    /// Restores clipped samples from now on.
+    pub(super) fn restore_clipped(&mut self) {
+        self.front_end.restore_clipped();
+    }
+
     /// Filters the channels as those of one microphone array: a multichannel Wiener filter with the gain of all channels as
     /// prior gives the speech in each channel. In a second pass the channels are filtered linearly towards it, and denoised;
     /// levels, speech track and standard deviations are those of that pass.

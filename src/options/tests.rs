@@ -45,7 +45,8 @@ fn options_are_read_and_written_by_their_names() {
     let all = r#"{
         "strength": "gentle", "sampler": "mh-bfgs", "iterations": 8, "em_iterations": 3, "step_size": 0.5,
         "positivity": "mirrored", "impulses": "sampled", "alpha_speech": 1.5, "alpha_noise": 1.8, "noise_rank": 2,
-        "no_neural": true, "dereverb": 0.5, "seed": 9, "channels": "separate", "no_dither": true
+        "no_neural": true, "dereverb": 0.5, "seed": 9, "channels": "separate", "no_dither": true,
+        "declip": true
     }"#;
     let options = read(all);
     let settings = options.settings().unwrap();
@@ -55,7 +56,7 @@ fn options_are_read_and_written_by_their_names() {
     assert_eq!(settings.gain.dereverb, 0.5);
     assert_eq!(settings.model.noise, NoiseModel::FixedSpectra { rank: 2 });
     let session = options.session();
-    assert_eq!((session.channels, session.dither), (ChannelMode::Separate, false));
+    assert_eq!((session.channels, session.dither, session.declip), (ChannelMode::Separate, false, true));
     let written: serde_json::Value = serde_json::from_str(all).unwrap();
     assert_eq!(serde_json::to_value(&options).unwrap(), written);
     assert_eq!(options.given().len(), written.as_object().unwrap().len());
@@ -117,6 +118,7 @@ fn options_without_effect_live_are_refused() {
         r#"{"strength": "gentle"}"#,
         r#"{"floor_db": -20}"#,
         r#"{"dereverb": 0.5}"#,
+        r#"{"declip": true}"#,
         r#"{"sampler": "sgld"}"#,
         r#"{"iterations": 10}"#,
         r#"{"burn_in": 1}"#,

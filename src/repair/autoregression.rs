@@ -93,11 +93,27 @@ impl Interpolator {
     /// Replaces the samples at `missing`, ascending. None exceeds the largest known modulus: next to the rest of a click, a hum
     /// would be continued far beyond.
     pub(crate) fn interpolate(&mut self, samples: &mut [f64], missing: &[usize]) {
-        let order = self.order;
         for &at in missing {
             samples[at] = 0.0;
         }
         let largest = samples.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
+        self.iterate(samples, missing, |_, x| x.clamp(-largest, largest));
+    }
+
+    /// Replaces the samples at `missing`, ascending, which are less than the true ones: each gets its own sign and at least its
+    /// own modulus, at most `most` times as much.
+    pub(crate) fn interpolate_beyond(&mut self, samples: &mut [f64], missing: &[usize], most: f64) {
+        let least: Vec<f64> = missing.iter().map(|&at| samples[at]).collect();
+        self.iterate(samples, missing, |index, x| {
+            let sign = least[index].signum();
+            let modulus = least[index].abs();
+            sign * (sign * x).clamp(modulus, most * modulus)
+        });
+    }
+
+    /// Fits the model and replaces the samples in turn; `bounded` takes the index of a missing sample and its value.
+    fn iterate(&mut self, samples: &mut [f64], missing: &[usize], bounded: impl Fn(usize, f64) -> f64) {
+        let order = self.order;
         for _ in 0..self.iterations {
             self.model.fit(samples, order);
             let filter = &self.model.filter;
@@ -119,8 +135,8 @@ impl Interpolator {
             }));
             let entry = |i: usize, j: usize| weights.get(missing[i] - missing[j]).copied().unwrap_or(0.0);
             solve_banded(entry, order, &mut self.factor, &mut self.solution);
-            for (&at, &x) in missing.iter().zip(&self.solution) {
-                samples[at] = x.clamp(-largest, largest);
+            for (index, (&at, &x)) in missing.iter().zip(&self.solution).enumerate() {
+                samples[at] = bounded(index, x);
             }
         }
     }

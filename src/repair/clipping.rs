@@ -27,13 +27,13 @@ impl Clipping {
     /// Number of clipped samples so far.
     #[must_use]
     pub fn samples(&self) -> u64 {
-        [self.above, self.below].iter().filter(|rail| rail.runs >= MIN_RUNS).map(|rail| rail.samples).sum()
+        [self.above, self.below].iter().filter(|rail| rail.is_clipped()).map(|rail| rail.samples).sum()
     }
 }
 
 /// Runs at the highest sample so far.
 #[derive(Debug, Clone, Copy)]
-struct Rail {
+pub(super) struct Rail {
     peak: f32,
     /// Length of the present run.
     run: u64,
@@ -49,7 +49,17 @@ impl Default for Rail {
 }
 
 impl Rail {
-    fn count(&mut self, x: f32) {
+    /// The highest sample so far.
+    pub(super) const fn peak(&self) -> f32 {
+        self.peak
+    }
+
+    /// Whether that was reached often enough.
+    pub(super) const fn is_clipped(&self) -> bool {
+        self.runs >= MIN_RUNS
+    }
+
+    pub(super) fn count(&mut self, x: f32) {
         if x > self.peak {
             *self = Self { peak: x, run: 1, ..Self::default() };
         } else if x == self.peak {

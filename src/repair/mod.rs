@@ -1,4 +1,4 @@
-//! Repair in the time domain, before the transform: clicks, heavy-tailed noise, outliers, offset, hum; detection of clipping.
+//! Repair in the time domain, before the transform: clicks, heavy-tailed noise, outliers, offset, hum; detection of clipping, and its restoration.
 //!
 //! A click of a few milliseconds, or one sample of heavy-tailed noise, fills every bin of its frames, which a spectral model
 //! cannot represent. [`repair`] detects and removes such impulses, and leaves recordings without them unchanged.
@@ -6,6 +6,7 @@
 mod autoregression;
 mod clicks;
 mod clipping;
+mod declipping;
 mod heavy_tails;
 mod hum;
 mod live_clicks;
@@ -18,6 +19,7 @@ mod score;
 mod tests;
 
 pub use clipping::Clipping;
+pub(crate) use declipping::{Declipper, MOST as MOST_BEYOND_CLIPPING};
 pub(crate) use hum::Hum;
 pub(crate) use live_clicks::LiveClicks;
 pub(crate) use live_hum::LiveHum;

@@ -54,6 +54,8 @@ class Denoiser:
     :param mix: Set the fraction of denoised signal in the output. Range: 0 to 1. Default: 1. The rest is the input; 0
         returns the input, exactly up to 24 bits.
     :param dereverb: Reduce late reverberation, 0 (off) to 1 (full). Range: 0 to 1. Default: 0. Start with 0.5.
+    :param declip: Restore clipped samples; the output is 6 dB softer. Peaks that were cut off are estimated from the
+        samples around them, up to twice as high. The lower level leaves room for them.
     :param channels: Couple or separate channels, or join microphones. Default: auto. auto applies one gain to all
         channels, and denoises each channel alone from where they hold different sounds, as with a microphone for each
         speaker; shared applies one gain throughout, which keeps the stereo image; separate denoises each channel alone
@@ -110,6 +112,7 @@ class Denoiser:
         floor_db: Optional[float] = None,
         mix: Optional[float] = None,
         dereverb: Optional[float] = None,
+        declip: bool = False,
         channels: Optional[str] = None,
         seed: Optional[int] = None,
         no_dither: bool = False,

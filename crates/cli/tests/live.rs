@@ -155,7 +155,7 @@ fn stats_have_no_counts_that_are_not_taken() {
     let (live, offline) = (file(&["--live"]), file(&["--quality", "fast"]));
     assert!(offline["clipped_input_samples"].as_u64().is_some_and(|count| count > 100), "{offline}");
     assert_eq!(live["clipped_input_samples"], offline["clipped_input_samples"]);
-    for key in ["clicks", "heavy_tailed_blocks"] {
+    for key in ["restored_samples", "clicks", "heavy_tailed_blocks"] {
         assert!(live.get(key).is_some_and(serde_json::Value::is_null) && offline[key].is_u64(), "{key}");
     }
 }

@@ -38,6 +38,9 @@ pub struct Statistics {
     /// Clipped input samples, summed over channels: those in runs of at least four at the extreme of their channel, if there
     /// are three or more such runs.
     pub clipped_input_samples: u64,
+    /// Clipped samples that were restored, summed over channels: with [`declip`](super::SessionSettings::declip), all at the
+    /// level of clipping.
+    pub restored_samples: usize,
     /// Faults of the microphones of an array; empty without.
     pub microphone_faults: Vec<MicrophoneFault>,
     /// Removed time-domain clicks, summed over channels.
@@ -92,6 +95,7 @@ impl Statistics {
                 .first()
                 .map_or([None; 6], |summary| summary.reverberation_seconds),
             clipped_input_samples: 0,
+            restored_samples: sum(|summary| summary.restored_samples),
             microphone_faults: Vec::new(),
             clicks: sum(|summary| summary.clicks),
             heavy_tailed_blocks: sum(|summary| summary.heavy_tailed_blocks),

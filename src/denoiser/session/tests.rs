@@ -38,6 +38,67 @@ fn run(settings: SessionSettings, size: usize) -> (SessionOutput, Statistics) {
     (whole, session.statistics())
 }
 
+/// What a session of one channel returns.
+fn whole(
+    denoiser: &Denoiser,
+    declip: bool,
+    noise: Option<&[f32]>,
+    samples: &[f32],
+) -> (SessionOutput, Statistics) {
+    let settings = SessionSettings { declip, residual: true, ..SessionSettings::default() };
+    let mut session = denoiser.session(8_000, 1, settings).unwrap();
+    if let Some(noise) = noise {
+        let mut profile = denoiser.noise_profile(8_000, 1).unwrap();
+        profile.push(&[noise]).unwrap();
+        session.set_noise_profile(&profile).unwrap();
+    }
+    let mut whole = session.push(&[samples]).unwrap();
+    let rest = session.finish().unwrap();
+    whole.speech[0].extend(&rest.speech[0]);
+    whole.residual[0].extend(&rest.residual[0]);
+    (whole, session.statistics())
+}
+
+#[test]
+fn clipped_samples_are_restored_at_half_the_level() {
+    // With a minimum gain of 0 dB the output is the repaired input; tones that glide are no hum.
+    let gain = GainSettings { floor_db: 0.0, band_floors: false, ..GainSettings::default() };
+    let denoiser = denoiser_with(gain);
+    let loud: Vec<f32> = (0..20_000)
+        .map(f64::from)
+        .map(|n| (0.6 * (0.1 * n + 60.0 * (0.0005 * n).sin()).sin() + 0.3 * (0.23 * n).sin()) as f32)
+        .collect();
+    let clipped: Vec<f32> = loud.iter().map(|x| x.clamp(-0.6, 0.7)).collect();
+    let error = |found: &[f32]| -> f32 {
+        found.iter().zip(&loud).map(|(found, truth)| (2.0 * found - truth).powi(2)).sum()
+    };
+    let (restored, statistics) = whole(&denoiser, true, None, &clipped);
+    let (before, after) =
+        (error(&clipped.iter().map(|x| 0.5 * x).collect::<Vec<_>>()), error(&restored.speech[0]));
+    assert!(after < 0.1 * before, "{after} of {before}");
+    assert!(statistics.restored_samples as u64 >= statistics.clipped_input_samples);
+    assert!(statistics.clipped_input_samples > 100, "{statistics:?}");
+    let sums = restored.speech[0].iter().zip(&restored.residual[0]).map(|(voice, residual)| voice + residual);
+    assert!(sums.zip(&clipped).all(|(sum, x)| (sum - 0.5 * x).abs() < 1e-6));
+    let (kept, statistics) = whole(&denoiser, false, None, &clipped);
+    assert!(statistics.restored_samples == 0 && kept.speech[0].iter().all(|x| x.abs() < 0.75));
+}
+
+#[test]
+fn without_clipped_samples_declip_halves_the_output() {
+    let denoiser = denoiser();
+    let [noisy, _] = recording();
+    let noise: Vec<f32> = noisy[..8_000].iter().map(|x| 0.3 * x).collect();
+    for noise in [None, Some(&noise[..])] {
+        let (plain, _) = whole(&denoiser, false, noise, &noisy);
+        let (softer, statistics) = whole(&denoiser, true, noise, &noisy);
+        assert_eq!(statistics.restored_samples, 0);
+        let levels = plain.speech[0].iter().map(|x| x.abs()).fold(0.0, f32::max);
+        let mut pairs = plain.speech[0].iter().zip(&softer.speech[0]);
+        assert!(pairs.all(|(a, b)| (0.5 * a - b).abs() < 1e-3 * levels), "{levels}");
+    }
+}
+
 #[test]
 fn the_result_and_the_residual_are_the_recording() {
     let settings = SessionSettings { mix: 0.75, residual: true, ..SessionSettings::default() };

@@ -45,6 +45,8 @@ pub(in crate::denoiser) struct Summary {
     pub chain: ChainResult,
     /// RT60 per octave, 125 Hz to 8 kHz, s; `None` where too few decays were found.
     pub reverberation_seconds: [Option<f64>; 6],
+    /// Restored samples, summed over channels.
+    pub restored_samples: usize,
     /// Removed clicks, summed over channels.
     pub clicks: usize,
     /// Blocks, summed over channels, in which heavy-tailed noise was suppressed in time.
@@ -217,6 +219,7 @@ impl Record {
             hum_dbfs: decibels(hum * mean_square.factor(1) / self.frames as f64),
             chain: self.chain,
             reverberation_seconds: memory.reverberation_seconds(),
+            restored_samples: front_end.restored(),
             clicks: front_end.clicks,
             heavy_tailed_blocks: front_end.heavy_tailed_blocks,
         }

@@ -55,7 +55,7 @@ impl Deref for Counted {
 
 impl Serialize for Counted {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        const OFFLINE: [&str; 2] = ["clicks", "heavy_tailed_blocks"];
+        const OFFLINE: [&str; 3] = ["restored_samples", "clicks", "heavy_tailed_blocks"];
         if !self.is_live {
             return self.statistics.serialize(serializer);
         }
@@ -100,8 +100,12 @@ impl Found {
         let hum = self.statistics.hum_dbfs.filter(|&level| level > noise_dbfs - SOFT_HUM_DB);
         let hum = hum.map(|level| format!("hum of {level:.0} dBFS removed"));
         let losses = self.losses.any().then(|| self.losses.to_string());
+        let restored = self.statistics.restored_samples as u64;
+        let clipped = if restored > 0 { 0 } else { self.statistics.clipped_input_samples };
+        let remedy = if self.statistics.is_live { "" } else { " (--declip restores them)" };
         [
-            (self.statistics.clipped_input_samples, "clipped input sample", " (not restored)"),
+            (clipped, "clipped input sample", remedy),
+            (restored, "clipped input sample", " restored"),
             (self.clipped_samples, "sample", " clipped in the output"),
             (self.statistics.clicks as u64, "click", " repaired"),
             (self.statistics.heavy_tailed_blocks as u64, "block", " with heavy-tailed noise"),

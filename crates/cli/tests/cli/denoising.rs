@@ -24,6 +24,32 @@ fn the_demo_clip_gets_cleaner_and_keeps_its_format() {
 }
 
 #[test]
+fn clipped_samples_are_restored_on_request() {
+    let folder = Folder::new();
+    let input = folder.join("clipped.wav");
+    let loud = voice(16_000, 2.0, 130.0);
+    let peak = loud.iter().fold(0.0_f32, |peak, x| peak.max(x.abs()));
+    write(&input, spec(16_000, 1), loud.iter().map(|x| (2.0 * x / peak).clamp(-0.999, 0.999)));
+    let output = folder.join("voice.wav");
+    let run = |options: &[&str], code| {
+        let mut command = denoise([&input, &output]);
+        command.arg("--force").args(options);
+        said(command, code)
+    };
+    assert!(run(&[], 0).contains(" clipped input samples (--declip restores them)"));
+    let summary = run(&["--declip", "--floor-db=0"], 0);
+    assert!(
+        summary.contains(" clipped input samples restored") && !summary.contains("in the output"),
+        "{summary}"
+    );
+    // Restored peaks exceed half the level of clipping, and do not reach full scale.
+    let highest = read(&output).1.iter().fold(0.0_f32, |highest, x| highest.max(x.abs()));
+    assert!((0.6..1.0).contains(&highest), "{highest}");
+    let refused = run(&["--live", "--declip"], 2);
+    assert!(refused.contains("--declip"), "{refused}");
+}
+
+#[test]
 fn the_output_depends_on_the_seed_and_not_on_threads() {
     let folder = Folder::new();
     let input = folder.join("in.wav");
