@@ -457,7 +457,7 @@ fn chains_from_several_starts_tell_whether_they_agree() {
     assert!(refused(&[vec![1.0], vec![f64::NAN]], 10).is_some_and(|error| error.contains("start[0] is")));
 }
 
-/// What a step says of itself: the potential at its end, moved or not, and a step within its jitter.
+/// What a step says of itself: the potential and the energy at its end, moved or not, and a step within its jitter.
 #[test]
 fn steps_report_where_they_end_and_how_far_they_went() {
     let mut target = Gaussian::equicorrelated(3, 4.0, 1.0);
@@ -488,6 +488,9 @@ fn steps_report_where_they_end_and_how_far_they_went() {
             let mut potential = [0.0];
             Target::<f64>::potential(&mut target, &theta, &mut potential);
             assert!((step.potential.unwrap() - potential[0]).abs() < 1e-9, "{name}: {step:?}, {potential:?}");
+            // Of a momentum of three numbers; that of RMHMC counts half a log determinant, too.
+            let kinetic = step.energy.map_or(0.0, |energy| energy - potential[0]);
+            assert!((-5.0..20.0).contains(&kinetic), "{name}: {step:?}");
             moves += usize::from(start != theta);
             (least, most) = (least.min(step.step_size), most.max(step.step_size));
         }
@@ -568,6 +571,36 @@ fn a_new_chain_forgets_the_target_before() {
                 assert!((start - 50.0).abs() < 1e-9, "{kind}, {warms_up}: starts at {start}");
                 second.run(1, |_| ());
             }
+        }
+    }
+}
+
+/// Drifts of 0.5 and more are cut to the limit in either direction; noise is not.
+#[test]
+fn drifts_are_cut_to_their_limit() {
+    let streams = SeedTree::new(1);
+    let mut target = Gaussian::new(vec![0.0; 2], vec![100.0, 0.0, 0.0, 100.0]).unwrap();
+    let start = [3.0, -2.0];
+    for temperature in [0.0, 1.0] {
+        let settings = GradientSettings { drift_limit: 0.25, temperature, ..constant(0.5) };
+        let psgld = PsgldSettings { gradient: settings, ..PsgldSettings::default() };
+        let hamcmc = HamcmcSettings { gradient: settings, ..HamcmcSettings::default() };
+        let recipe = recipe::RecipeSampler::new(2, recipe::Langevin, settings, streams).unwrap();
+        let sgld = || Sgld::new(2, 1, settings, streams).unwrap();
+        let samplers: [(&str, Box<dyn Sampler<f64>>); 6] = [
+            ("SGLD", Box::new(sgld())),
+            ("SGLD with D", Box::new(sgld().with_diffusion(&Matrix::Scalar(2.0)).unwrap())),
+            ("PSGLD", Box::new(Psgld::new(2, 1, psgld, streams).unwrap())),
+            ("SGRLD", Box::new(Sgrld::new(2, 1, settings, streams).unwrap())),
+            ("HAMCMC", Box::new(Hamcmc::new(2, 1, hamcmc, streams).unwrap())),
+            ("a recipe", Box::new(recipe)),
+        ];
+        for (name, mut sampler) in samplers {
+            let mut theta = start;
+            sampler.step(&mut target, &mut theta);
+            let moved = [theta[0] - start[0], theta[1] - start[1]];
+            let is_cut = (moved[0] + 0.25).abs() < 1e-9 && (moved[1] - 0.25).abs() < 1e-9;
+            assert_eq!(is_cut, temperature == 0.0, "{name} at {temperature}: {moved:?}");
         }
     }
 }

@@ -290,6 +290,24 @@ fn fisher_scoring_is_exact_where_the_posterior_is_its_gaussian() {
     assert!(matches!(none, Err(SamplerError::Setting { .. })));
 }
 
+/// The same steps, folded and not.
+#[test]
+fn fisher_scoring_folds_its_draws() {
+    let mut signs = [0, 0];
+    for seed in 0..10 {
+        let [plain, folded] = [false, true].map(|mirror| {
+            let gradient = GradientSettings { minibatch: Some(20), mirror, ..constant(0.02) };
+            let mut sgfs = Sgfs::new(2, 1, gradient, SeedTree::new(seed)).unwrap();
+            let mut theta = [0.01, 0.01];
+            sgfs.step(&mut Means::new(200), &mut theta);
+            theta
+        });
+        plain.iter().for_each(|x| signs[usize::from(*x < 0.0)] += 1);
+        assert_eq!(folded, plain.map(f64::abs));
+    }
+    assert!(signs.iter().all(|count| *count > 3), "{signs:?}");
+}
+
 fn by_recipe<R: Recipe + Clone + Sync + 'static>(
     recipe: R,
     dimension: usize,

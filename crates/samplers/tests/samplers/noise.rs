@@ -309,6 +309,50 @@ fn draws_follow_the_temperature() {
     assert!(failures.is_empty(), "{failures:?}");
 }
 
+/// Where the law is even, draws that are folded are the sizes of those that are not, and near zero none is missing or too many.
+#[test]
+fn folded_draws_have_the_law_of_sizes() {
+    const MANY: usize = 100;
+    let streams = SeedTree::new(12);
+    let fold = |step| GradientSettings { mirror: true, ..constant(step) };
+    let sgld = || Sgld::new(1, MANY, fold(0.05), streams).unwrap();
+    let psgld = PsgldSettings {
+        gradient: fold(0.05),
+        forgetting: 0.9999,
+        regularisation: 1.0,
+        ..PsgldSettings::default()
+    };
+    let hamcmc = HamcmcSettings { gradient: fold(0.05), ..HamcmcSettings::default() };
+    let sghmc = SghmcSettings { gradient: fold(0.2), friction: 0.5 };
+    let sgnht = SgnhtSettings { gradient: fold(0.2), diffusion: 1.0 };
+    let samplers: [(&str, Box<dyn Sampler<f64>>); 7] = [
+        ("SGLD", Box::new(sgld())),
+        ("SGLD with D", Box::new(sgld().with_diffusion(&Matrix::Scalar(1.0)).unwrap())),
+        ("PSGLD", Box::new(Psgld::new(1, MANY, psgld, streams).unwrap())),
+        ("SGRLD", Box::new(Sgrld::new(1, MANY, fold(0.05), streams).unwrap())),
+        ("HAMCMC", Box::new(Hamcmc::new(1, MANY, hamcmc, streams).unwrap())),
+        ("SGHMC", Box::new(Sghmc::new(1, MANY, sghmc, streams).unwrap())),
+        ("SGNHT", Box::new(Sgnht::new(1, MANY, sgnht, streams).unwrap())),
+    ];
+    for (name, sampler) in samplers {
+        let mut chain = Chain::new(Bent { blocks: MANY }, sampler, vec![0.8; MANY]).unwrap();
+        chain.run(500, |_| ());
+        let (mut mean, mut near) = (0.0, 0.0);
+        let steps = 4_000;
+        let share = 1.0 / (steps * MANY) as f64;
+        chain.run(steps, |draw| {
+            for &x in draw.theta {
+                assert!(x >= 0.0, "{name}: {x}");
+                mean += share * x;
+                near += share * f64::from(x < 0.05);
+            }
+        });
+        println!("{name}: mean {mean:.4}, {near:.4} near zero");
+        // Of |x|, x standard normal: sqrt(2 / pi) and erf(0.05 / sqrt 2).
+        assert!((mean - 0.7979).abs() < 0.03 && (near - 0.0399).abs() < 0.004, "{name}: {mean} {near}");
+    }
+}
+
 /// The effective size of the wide direction, and its variance and that of the narrow one, a thousand times.
 fn widths(sampler: impl Sampler<f64>, steps: usize) -> (f64, [f64; 2]) {
     let mut chain = Chain::new(narrow(), sampler, vec![0.1; 2]).unwrap();

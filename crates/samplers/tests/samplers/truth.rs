@@ -315,6 +315,61 @@ fn a_step_without_what_it_needs_is_an_error() {
     }
 }
 
+/// A normal law of unit variance whose mean moves between steps, as in a Gibbs sweep.
+struct Swept {
+    mean: f64,
+}
+
+impl Target<f64> for Swept {
+    fn dimension(&self) -> usize {
+        1
+    }
+
+    fn gradient(&mut self, theta: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
+        gradient[0] = theta[0] - self.mean;
+    }
+
+    fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
+        potential[0] = 0.5 * (theta[0] - self.mean).powi(2);
+    }
+}
+
+/// Given `x`, the mean is redrawn before every step: `mean ~ N(0, 1)` and `x ~ N(mean, 1)`, so `x` alone has variance 2. What a
+/// sampler kept of its last step is that of another target.
+#[test]
+fn exact_samplers_are_exact_within_a_gibbs_sweep() {
+    let streams = SeedTree::new(7);
+    let hmc = HmcSettings { step_size: 0.5, leaps: 3, ..HmcSettings::default() };
+    let bfgs = HmcBfgsSettings { hmc, ..HmcBfgsSettings::default() };
+    let tested =
+        Hamcmc::new(1, 1, HamcmcSettings { gradient: constant(0.5), ..HamcmcSettings::default() }, streams);
+    let tested = tested.unwrap().with_pairs(Pairs::States).unwrap().with_metropolis().unwrap();
+    let nuts = NutsSettings { step_size: 0.5, ..NutsSettings::default() };
+    let samplers: [(&str, Box<dyn Sampler<f64>>); 6] = [
+        ("HMC", Box::new(Hmc::new(1, 1, hmc, streams).unwrap())),
+        ("NUTS", Box::new(Nuts::new(1, 1, nuts, streams).unwrap())),
+        ("MH-BFGS", Box::new(MhBfgs::new(1, 1, MhBfgsSettings::default(), streams).unwrap())),
+        ("HMC-BFGS", Box::new(HmcBfgs::new(1, 1, bfgs, streams).unwrap())),
+        (
+            "QNHMC",
+            Box::new(Qnhmc::new(1, 1, QnhmcSettings { hmc, ..QnhmcSettings::default() }, streams).unwrap()),
+        ),
+        ("HAMCMC with its test", Box::new(tested)),
+    ];
+    for (name, mut sampler) in samplers {
+        let (mut theta, mut variance) = (vec![1.0], 0.0);
+        let (mut stream, steps) = (streams.rng(9), 40_000);
+        for _ in 0..steps {
+            let start = sampler.next_start(&theta)[0];
+            let mean = 0.5 * start + 0.5_f64.sqrt() * f64::normal(&mut stream);
+            sampler.step(&mut Swept { mean }, &mut theta);
+            variance += theta[0] * theta[0] / f64::from(steps);
+        }
+        println!("{name}: {variance:.3}");
+        assert!((variance - 2.0).abs() < 0.16, "{name}: {variance}");
+    }
+}
+
 /// Runs every sampler that claims to be exact on one target.
 fn exact_on(
     name: &str,
