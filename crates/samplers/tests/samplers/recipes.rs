@@ -248,6 +248,22 @@ fn psgld_with_its_correction_rests_at_a_mode() {
     assert_eq!((chain.state(), chain.statistics().divergences), (&mode[..], 0));
 }
 
+/// As much as the noise that it corrects for: what it adds to a step is proportional to the temperature.
+#[test]
+fn the_correction_of_psgld_is_as_warm_as_its_noise() {
+    let end = |temperature, correction| -> f64 {
+        let gradient = GradientSettings { temperature, ..constant(0.1) };
+        let settings = PsgldSettings { gradient, forgetting: 0.5, regularisation: 0.3, correction };
+        let mut target = Gaussian::new(vec![0.0], vec![2.0]).unwrap();
+        let mut theta = [1.5];
+        Psgld::new(1, 1, settings, SeedTree::new(1)).unwrap().step(&mut target, &mut theta);
+        theta[0]
+    };
+    let [cold, warm, hot] =
+        [0.0, 1.0, 4.0].map(|temperature| end(temperature, true) - end(temperature, false));
+    assert!(cold == 0.0 && warm.abs() > 1e-3 && (hot - 4.0 * warm).abs() < 1e-12, "{cold} {warm} {hot}");
+}
+
 /// Mean and variance of the draws of `step` against the problem's truth.
 fn run_by_hand(
     problem: &proof::Problem,
