@@ -200,6 +200,24 @@ fn divergences_are_counted_and_never_reach_the_draws() {
     }
 }
 
+/// No test lets a move pass to where the potential is no number, however smooth the gradient there.
+#[test]
+fn tested_moves_never_end_without_a_potential() {
+    let options = SamplerOptions { step_size: Some(StepSize::Constant(0.5)), ..SamplerOptions::default() };
+    for kind in
+        [SamplerKind::Hmc, SamplerKind::MhBfgs, SamplerKind::HmcBfgs, SamplerKind::Qnhmc, SamplerKind::Nuts]
+    {
+        let sampler = kind.build::<f64>(1, 1, &options, SeedTree::new(1)).unwrap();
+        let target = from_fn(1, |theta: &[f64], gradient: &mut [f64]| {
+            gradient[0] = theta[0];
+            if theta[0].abs() > 1.0 { f64::NAN } else { 0.5 * theta[0] * theta[0] }
+        });
+        let mut chain = Chain::new(target, sampler, vec![0.5]).unwrap();
+        chain.run(500, |draw| assert!(draw.step.tested && draw.theta[0].abs() <= 1.0, "{kind}"));
+        assert!(chain.statistics().divergences > 10, "{kind}");
+    }
+}
+
 /// A step says of how many blocks it was taken back, and takes these back: one of four leaves the range of numbers here.
 #[test]
 fn acceptance_is_the_share_of_blocks_that_stay() {
