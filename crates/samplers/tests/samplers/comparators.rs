@@ -82,19 +82,20 @@ fn nuts_turns_where_it_should() {
         Nuts::new(1, 1, NutsSettings { step_size: 0.1, ..NutsSettings::default() }, SeedTree::new(2))
             .unwrap();
     let mut target = Gaussian::equicorrelated(1, 1.0, 0.0);
-    let (mut theta, mut leaps) = (vec![0.5], 0);
+    let (mut theta, mut leaps, mut limited) = (vec![0.5], 0, 0);
     for _ in 0..400 {
-        nuts.step(&mut target, &mut theta);
+        limited += nuts.step(&mut target, &mut theta).depth_limited;
         leaps += nuts.leaps().sum::<usize>();
     }
     println!("{} leaps", leaps as f64 / 400.0);
-    assert!((15.0..40.0).contains(&(leaps as f64 / 400.0)));
+    assert!((15.0..40.0).contains(&(leaps as f64 / 400.0)) && limited == 0);
 
-    // A tree of depth 2 has three leaps, and nothing diverges.
+    // A tree of depth 2 has three leaps, which is told, and nothing diverges.
     let settings = NutsSettings { step_size: 0.01, depth: 2, ..NutsSettings::default() };
     let mut nuts = Nuts::new(1, 1, settings, SeedTree::new(2)).unwrap();
     let step = nuts.step(&mut target, &mut theta);
-    assert_eq!((nuts.leaps().collect::<Vec<_>>(), step.divergences), (vec![3], 0));
+    let of_step = (step.depth_limited, step.divergences);
+    assert_eq!((nuts.leaps().collect::<Vec<_>>(), of_step), (vec![3], (1, 0)));
 
     let run = |blocks: usize| {
         let mut target = Gaussian::equicorrelated(3, 4.0, 1.0).with_blocks(blocks);
