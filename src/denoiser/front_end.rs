@@ -54,11 +54,12 @@ struct InputChannel {
     frames: Spectrogram,
 }
 
-/// Removal of outliers, offset, hum and impulses from a channel, after restoration of clipped samples.
+/// Removal of outliers, offset, hum and impulses from a channel, and restoration of clipped samples.
 #[derive(Clone)]
 struct Repair {
     /// If clipped samples are to be restored.
     declipper: Option<Declipper>,
+    /// Samples that were restored.
     restored: usize,
     outliers: Outliers,
     offset: Offset,

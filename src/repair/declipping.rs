@@ -32,14 +32,7 @@ impl Declipper {
     pub(crate) fn restore(&mut self, samples: &mut [f32], sample_rate: u32) -> usize {
         let rate = f64::from(sample_rate);
         let context = (CONTEXT_SECONDS * rate) as usize;
-        for (sign, level) in [1.0, -1.0].into_iter().zip(&mut self.levels) {
-            let mut rail = Rail::default();
-            samples.iter().for_each(|x| rail.count(sign * x));
-            if rail.is_clipped() || *level == Some(rail.peak()) {
-                *level = Some(rail.peak());
-            }
-        }
-        let [above, below] = self.levels.map(|level| level.unwrap_or(f32::INFINITY));
+        let [above, below] = self.levels_of(samples);
         let known = self.before.len();
         let is_clipped = |x: f32| x >= above || x <= -below;
         let clipped: Vec<usize> =
@@ -57,6 +50,23 @@ impl Declipper {
         joined.drain(..joined.len().saturating_sub(context));
         self.before = joined;
         clipped.len()
+    }
+
+    /// The levels at which samples of a block are clipped, above and below; infinite where none are.
+    fn levels_of(&mut self, samples: &[f32]) -> [f32; 2] {
+        let mut of_block = [f32::INFINITY; 2];
+        for ((sign, known), level) in [1.0, -1.0].into_iter().zip(&mut self.levels).zip(&mut of_block) {
+            let mut rail = Rail::default();
+            samples.iter().for_each(|x| rail.count(sign * x));
+            if rail.is_clipped() {
+                *known = Some(rail.peak());
+            }
+            // A louder block is not clipped at a level that it exceeds.
+            if *known == Some(rail.peak()) {
+                *level = rail.peak();
+            }
+        }
+        of_block
     }
 }
 
@@ -160,6 +170,11 @@ mod tests {
         declipper.restore(&mut clipped[..10_000].to_vec(), RATE);
         declipper.restore(&mut after, RATE);
         assert!(after.iter().any(|&x| x > 0.5));
+        // Louder samples were not clipped.
+        let mut louder = truth[10_000..].to_vec();
+        assert_eq!(declipper.restore(&mut louder, RATE), 0);
+        assert_eq!(louder, truth[10_000..]);
+        assert!(declipper.restore(&mut clipped[few].to_vec(), RATE) > 0, "the level is still known");
     }
 
     #[test]
