@@ -14,6 +14,8 @@ pub(super) const BLOCK_FRAMES: usize = 512;
 pub(super) struct FrontEnd {
     stft: Stft,
     channels: Vec<InputChannel>,
+    /// Factor of all samples.
+    scale: f32,
     /// Samples per channel so far.
     samples: u64,
     /// Whether the recording has ended.
@@ -114,11 +116,20 @@ impl FrontEnd {
             frames: Spectrogram::new(stft.bins(), 0),
         };
         let channels = (0..channels).map(|_| channel()).collect();
-        Ok(Self { channels, stft, samples: 0, finished: false, clicks: 0, heavy_tailed_blocks: 0 })
+        Ok(Self {
+            channels,
+            stft,
+            scale: 1.0,
+            samples: 0,
+            finished: false,
+            clicks: 0,
+            heavy_tailed_blocks: 0,
+        })
     }
 
-    /// Restores clipped samples from now on.
-    pub(super) fn restore_clipped(&mut self) {
+    /// Restores clipped samples from now on, at `scale` times the level of the input.
+    pub(super) fn restore_clipped(&mut self, scale: f32) {
+        self.scale = scale;
         for repair in self.channels.iter_mut().filter_map(|channel| channel.repair.as_mut()) {
             repair.declipper.get_or_insert_default();
         }
@@ -178,7 +189,7 @@ impl FrontEnd {
         self.samples += block[0].len() as u64;
         for (channel, samples) in self.channels.iter_mut().zip(block) {
             channel.waiting.drain(..std::mem::take(&mut channel.taken));
-            channel.waiting.extend(*samples);
+            channel.waiting.extend(samples.iter().map(|x| self.scale * x));
         }
         Ok(())
     }

@@ -58,6 +58,13 @@ impl Default for SessionSettings {
     }
 }
 
+impl SessionSettings {
+    /// Factor of all samples.
+    fn scale(&self) -> f32 {
+        if self.declip { MOST_BEYOND_CLIPPING.recip() } else { 1.0 }
+    }
+}
+
 /// How the channels of a recording are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -157,7 +164,7 @@ impl Session {
                 stream.divide_different();
             }
             if settings.declip {
-                stream.restore_clipped();
+                stream.restore_clipped(settings.scale());
             }
             if settings.gain_std {
                 stream.record_gain_std();
@@ -209,7 +216,7 @@ impl Session {
         if let Some(stream) = self.streams.first() {
             noise.check(stream.stft(), self.waiting.len())?;
         }
-        let scale = self.scale() * self.scale();
+        let scale = self.settings.scale().powi(2);
         let scaled = |mut powers: Vec<Option<Vec<f32>>>| {
             powers.iter_mut().flatten().flatten().for_each(|power| *power *= scale);
             powers
@@ -271,12 +278,9 @@ impl Session {
         part: &[&[f32]],
         progress: &mut dyn ProgressCallback,
     ) -> Result<SessionOutput, DenoiseError> {
-        let (scale, width) = (self.scale(), self.width());
-        let scaled: Vec<Vec<f32>> =
-            part.iter().map(|samples| samples.iter().map(|x| scale * x).collect()).collect();
-        let part: Vec<&[f32]> = scaled.iter().map(Vec::as_slice).collect();
-        for (waiting, samples) in self.waiting.iter_mut().zip(&part) {
-            waiting.extend_from_slice(samples);
+        let (scale, width) = (self.settings.scale(), self.width());
+        for (waiting, samples) in self.waiting.iter_mut().zip(part) {
+            waiting.extend(samples.iter().map(|x| scale * x));
         }
         self.advance(progress, |stream, index, progress| {
             stream.push(&part[index * width..(index + 1) * width], progress)
@@ -356,11 +360,6 @@ impl Session {
         let changed = self.settings.mix > 0.0 || self.settings.declip || to.bits() < from.bits();
         let seeds = || SeedTree::new(self.denoiser.settings().seed).child(u64::MAX);
         (self.settings.dither && changed && to.is_integer()).then(seeds)
-    }
-
-    /// Factor of all samples.
-    fn scale(&self) -> f32 {
-        if self.settings.declip { MOST_BEYOND_CLIPPING.recip() } else { 1.0 }
     }
 
     /// Channels of a stream.

@@ -138,9 +138,9 @@ impl DenoiseStream {
         }
     }
 
-    /// Restores clipped samples from now on.
-    pub(super) fn restore_clipped(&mut self) {
-        self.front_end.restore_clipped();
+    /// Restores clipped samples from now on, at `scale` times the level of the input.
+    pub(super) fn restore_clipped(&mut self, scale: f32) {
+        self.front_end.restore_clipped(scale);
     }
 
     /// Filters the channels as those of one microphone array: a multichannel Wiener filter with the gain of all channels as

@@ -1,5 +1,17 @@
 //! Autoregressive models of a section of signal, and interpolation of its missing samples.
 
+/// Context of a prediction, s.
+const REACH_SECONDS: f64 = 0.004;
+/// Minimum order of the models of missing samples.
+const MIN_ORDER: usize = 8;
+/// Known signal on either side of missing samples to which a model is fitted, s.
+pub(super) const CONTEXT_SECONDS: f64 = 0.032;
+
+/// The order of the models of missing samples at a sample rate in Hz, `most` or less.
+pub(super) fn order_at(rate: f64, most: usize) -> usize {
+    ((REACH_SECONDS * rate) as usize).clamp(MIN_ORDER, most)
+}
+
 /// The coefficients `[1, a_1, ..., a_p]` of the prediction error filter of a section, by the
 /// autocorrelation method with a Hann window (Levinson and Durbin).
 pub(crate) fn prediction_error_filter(samples: &[f64], order: usize) -> Vec<f64> {

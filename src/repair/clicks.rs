@@ -1,6 +1,6 @@
 //! Clicks: bursts of a few milliseconds far above their surroundings.
 
-use super::autoregression::Interpolator;
+use super::autoregression::{CONTEXT_SECONDS, Interpolator, order_at};
 use super::quantile;
 use std::ops::Range;
 
@@ -41,8 +41,8 @@ const SECTION_SECONDS: f64 = 10.0;
 const EMPHASES: [f64; 2] = [SHARP, 0.0];
 /// Coefficient for sharp clicks.
 pub(super) const SHARP: f64 = 0.9;
-/// Context of a prediction, s.
-pub(super) const REACH_SECONDS: f64 = 0.004;
+/// Maximum order of the models.
+const MAX_ORDER: usize = 192;
 /// Fits of the model around a click.
 const ITERATIONS: usize = 3;
 
@@ -105,8 +105,8 @@ fn is_spread(clicks: &[Range<usize>]) -> bool {
 /// The samples with all clicks interpolated from autoregressive models of their surroundings.
 pub(crate) fn interpolate(samples: &[f32], sample_rate: u32, clicks: &[Range<usize>]) -> Vec<f32> {
     let rate = f64::from(sample_rate);
-    let order = ((REACH_SECONDS * rate) as usize).clamp(8, 192);
-    let context = (0.032 * rate) as usize;
+    let order = order_at(rate, MAX_ORDER);
+    let context = (CONTEXT_SECONDS * rate) as usize;
     let mut interpolator = Interpolator::new(order, ITERATIONS);
     let mut output = samples.to_vec();
     // Clicks within each other's context are interpolated together.

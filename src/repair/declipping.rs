@@ -1,17 +1,13 @@
 //! Restoration of clipped samples from autoregressive models of their surroundings.
 
-use super::autoregression::Interpolator;
+use super::autoregression::{CONTEXT_SECONDS, Interpolator, order_at};
 use super::clipping::Rail;
 use std::ops::Range;
 
 /// By how much a restored sample may exceed the level at which it was clipped.
 pub(crate) const MOST: f32 = 2.0;
-/// Context of a prediction, s. Twice as much apart, clipped samples are restored independently.
-const REACH_SECONDS: f64 = 0.004;
-/// Orders of the models. Higher ones take long where much is clipped, and gain little above 16 kHz.
-const ORDERS: (usize, usize) = (8, 128);
-/// Known signal on either side, s.
-const CONTEXT_SECONDS: f64 = 0.032;
+/// Maximum order of the models. Higher ones take long where much is clipped, and gain little above 16 kHz.
+const MAX_ORDER: usize = 128;
 /// Longest section of one model, s: a voice changes.
 const SECTION_SECONDS: f64 = 0.08;
 /// Fits of the model of a section.
@@ -40,8 +36,9 @@ impl Declipper {
         let mut joined = std::mem::take(&mut self.before);
         joined.extend_from_slice(samples);
         if !clipped.is_empty() {
-            let order = ((REACH_SECONDS * rate) as usize).clamp(ORDERS.0, ORDERS.1);
+            let order = order_at(rate, MAX_ORDER);
             let mut interpolator = Interpolator::new(order, ITERATIONS);
+            // Twice the order apart, they are restored independently.
             for section in sections(&clipped, 2 * order, (SECTION_SECONDS * rate) as usize) {
                 restore_section(&mut joined, &clipped[section], context, &mut interpolator);
             }

@@ -1,7 +1,7 @@
 //! Causal click repair for real-time audio.
 
-use super::autoregression::Interpolator;
-use super::clicks::{BLOCK_SECONDS, CERTAIN, EDGE, NEIGHBOURS, REACH_SECONDS, SHARP};
+use super::autoregression::{Interpolator, order_at};
+use super::clicks::{BLOCK_SECONDS, CERTAIN, EDGE, NEIGHBOURS, SHARP};
 
 /// One block in so many enters the statistics of loud parts.
 const EVERY: usize = 5;
@@ -60,7 +60,7 @@ impl LiveClicks {
         let blocks = ((hop as f64 / rate / BLOCK_SECONDS).round() as usize).clamp(1, hop.max(1));
         let context = (CONTEXT_SECONDS * rate) as usize;
         let most = if sample_rate > HIGH_RATE { ORDER / 2 } else { ORDER };
-        let order = ((REACH_SECONDS * rate) as usize).clamp(8, most);
+        let order = order_at(rate, most);
         Self {
             hop,
             levels: vec![0.0; blocks],
