@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Four processes train a dictionary, one is killed, the same command resumes, and the file equals that of one process, byte
 # for byte. Then three processes share a folder and a corpus, compared with the program `denoise`. Runs from a fresh
-# clone; on Debian, as root, it installs missing packages.
+# clone; on Debian, as root, it installs missing packages. With BUILT=FOLDER, runs denoise-mpi and denoise of that folder.
 set -euo pipefail
+built=${BUILT:+$(realpath "$BUILT")}
 cd "$(dirname "$0")"
 
 missing=()
@@ -18,10 +19,11 @@ if [ "${#missing[@]}" -gt 0 ]; then
     apt-get update -qq
     apt-get install --yes --no-install-recommends -qq "${missing[@]}" >/dev/null
 fi
-profile=${PROFILE:-release}
-"${CARGO:-cargo}" build --locked --profile "$profile" --package alphamf-cluster --features alphamf-cluster/mpi \
-    --package alphamf-cli --bin denoise-mpi --bin denoise
-built=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-../target}")/${profile/#dev/debug}
+if [ -z "$built" ]; then
+    "${CARGO:-cargo}" build --locked --release --package alphamf-cluster --features alphamf-cluster/mpi \
+        --package alphamf-cli --bin denoise-mpi --bin denoise
+    built=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-../target}")/release
+fi
 program=$built/denoise-mpi
 
 scratch=$(mktemp -d)

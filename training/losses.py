@@ -50,11 +50,14 @@ def compressed_error(estimate, reference):
     return (0.4 * distance.square().sum(-1) + 0.6 * (magnitude - expected) ** 2 + 0.3 * lost**2).mean()
 
 
-compiled_error = torch.compile(compressed_error, dynamic=True)
+# Not before there is a loss: a process that needs none would wait longer for the compiler's import than for all others.
+@lru_cache
+def compiled_error():
+    return torch.compile(compressed_error, dynamic=True)
 
 
 def spectral_loss(estimate, reference):
-    return compiled_error(torch.view_as_real(estimate), torch.view_as_real(reference))
+    return compiled_error()(torch.view_as_real(estimate), torch.view_as_real(reference))
 
 
 def intelligibility(estimate, reference, hop):

@@ -5,9 +5,11 @@ import importlib.util
 import json
 import os
 import pickle
+import runpy
 import subprocess
 import sys
 import types
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -32,8 +34,10 @@ from network import BANDS, BINS, HALF_BANDS, features_of
 from train import CHECKPOINT_BYTES, Run, arguments, learn, weights_of
 
 
-def run_script(*words):
-    return subprocess.run([sys.executable, *map(str, words)], check=True, cwd=TRAINING, capture_output=True, text=True).stdout
+def run_script(name, *words):
+    """In this process, where PyTorch is loaded already."""
+    with mock.patch.object(sys, "argv", [name, *map(str, words)]):
+        runpy.run_path(os.path.join(TRAINING, name), run_name="__main__")
 
 
 @pytest.fixture(scope="module")

@@ -185,6 +185,11 @@ fn misuse_of_streams_does_no_harm() {
 }
 
 #[test]
+fn misuse_of_the_speech_track_does_no_harm() {
+    misuse_does_no_harm("speech_track.c");
+}
+
+#[test]
 fn misuse_of_the_live_denoiser_does_no_harm() {
     misuse_does_no_harm("live_misuse.c");
 }
