@@ -62,7 +62,7 @@ fn main() -> Outcome {
     let streams = SeedTree::new(1);
     let bfgs = HmcBfgsSettings { hmc, ensemble: 5, initial_scale: InitialScale::Pairs(1e-5) };
     let initial_scale = InitialScale::Pairs(1.0);
-    let qnhmc = QnhmcSettings { hmc, initial_scale, learning: MAX_TRACE, ..QnhmcSettings::default() };
+    let qnhmc = QnhmcSettings { hmc, initial_scale, updates: MAX_TRACE, ..QnhmcSettings::default() };
     let samplers: [(&str, Box<dyn Sampler<f64>>, &str); 3] = [
         ("HMC", Box::new(Hmc::new(dimension, 1, hmc, streams)?), "64 s, 0.286, 0.0493"),
         ("HMC-BFGS", Box::new(HmcBfgs::new(dimension, 1, bfgs, streams)?), "36 s, 0.418, 0.0501"),

@@ -32,7 +32,7 @@ pub struct QnhmcSettings {
     /// The matrix that the recursion starts from. Default `Fixed(1.0)`.
     pub initial_scale: InitialScale,
     /// Accepted proposals in burn-in that update `C`; then it is frozen, so that the step size can adapt to it. Default 100.
-    pub learning: usize,
+    pub updates: usize,
     /// Update `C` by every accepted proposal, after burn-in too, as in the paper, at the price of exactness.
     /// Default false.
     pub adapt_after_burn_in: bool,
@@ -44,7 +44,7 @@ impl Default for QnhmcSettings {
             hmc: HmcSettings::default(),
             memory: 7,
             initial_scale: InitialScale::Fixed(1.0),
-            learning: 100,
+            updates: 100,
             adapt_after_burn_in: false,
         }
     }
@@ -121,7 +121,7 @@ impl<T: Real> Sampler<T> for Qnhmc<T> {
                 pairs.s.fill(T::zero());
                 block.inverse.reset(initial.without_pairs());
             }
-            if !block.accepted || !(self.settings.adapt_after_burn_in || pairs.count < self.settings.learning)
+            if !block.accepted || !(self.settings.adapt_after_burn_in || pairs.count < self.settings.updates)
             {
                 continue;
             }
@@ -139,7 +139,7 @@ impl<T: Real> Sampler<T> for Qnhmc<T> {
             let oldest = pairs.count.saturating_sub(memory);
             let slots = (oldest..pairs.count).map(|k| (k % memory) * n);
             let rows = slots.map(|slot| (&pairs.s[slot..][..n], &pairs.y[slot..][..n]));
-            if pairs.count == self.settings.learning {
+            if pairs.count == self.settings.updates {
                 block.step.restart();
             }
             block.inverse.reset(initial.scale(rows.clone()));
@@ -174,6 +174,6 @@ impl<T: Real> Sampler<T> for Qnhmc<T> {
 
     /// Long enough to fill the memory and then adapt the step to it.
     fn closing_steps(&self, steps: usize) -> usize {
-        (3 * self.settings.learning).min(steps / 2)
+        (3 * self.settings.updates).min(steps / 2)
     }
 }

@@ -331,8 +331,8 @@ fn steps_are_adapted_in_burn_in_only() {
 /// Its memory counts from burn-in on, and before only if it keeps learning.
 #[test]
 fn qnhmc_learns_when_it_should() {
-    let run_for = |adapt_after_burn_in, memory, burn_in, learning| {
-        let settings = QnhmcSettings { adapt_after_burn_in, memory, learning, ..QnhmcSettings::default() };
+    let run_for = |adapt_after_burn_in, memory, burn_in, updates| {
+        let settings = QnhmcSettings { adapt_after_burn_in, memory, updates, ..QnhmcSettings::default() };
         let sampler = Qnhmc::new(3, 1, settings, SeedTree::new(2)).unwrap();
         let mut chain = Chain::new(Gaussian::equicorrelated(3, 4.0, 1.0), sampler, vec![0.5; 3]).unwrap();
         chain.burn_in(burn_in);
