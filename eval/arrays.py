@@ -73,7 +73,7 @@ def mixture(count, index, voices, noises, circle=False, length=LENGTH):
             if 0.8 < np.linalg.norm(place[:2] - centre[:2]) < 2.5:
                 return place
 
-    def heard(signals, places):
+    def recorded(signals, places):
         shoebox = pra.ShoeBox(room, fs=RATE, materials=pra.Material(absorption), max_order=min(order, 12))
         shoebox.add_microphone_array(microphones(count, centre, circle))
         for signal, at in zip(signals, places):
@@ -82,33 +82,33 @@ def mixture(count, index, voices, noises, circle=False, length=LENGTH):
         return shoebox.mic_array.signals[:, :length]
 
     kind = ("one noise", "two noises", "all around")[index % 3]
-    voice = heard([voice_of(random.choice(voices), length)], [place()])
+    voice = recorded([voice_of(random.choice(voices), length)], [place()])
     drawn = [noise_of(random.choice(noises), length) for _ in range(2 if kind == "two noises" else 1)]
     if kind == "all around":
         angles = 2 * np.pi * np.arange(12) / 12
         around = [np.clip(centre + [3 * np.cos(a), 3 * np.sin(a), 0.3], 0.2, room - 0.2) for a in angles]
-        noise = heard([np.roll(drawn[0], i * length // 12) for i in range(12)], around)
+        noise = recorded([np.roll(drawn[0], i * length // 12) for i in range(12)], around)
     else:
-        noise = heard(drawn, [place() for _ in drawn])
+        noise = recorded(drawn, [place() for _ in drawn])
     return kind, *mixed(voice, noise, (5, 0)[index % 2], random)
 
 
 def measured_mixture(count, index, voices, noises, responses, spread):
-    """The same with measured responses, in every room and arrangement in turn."""
+    """Like `mixture`, with measured responses of all rooms and arrangements in turn."""
     random = np.random.default_rng([count, index])
     arrangements = sorted({file.name.split("_target")[0] for file in files_of(responses, "*_target_ir_*.wav")})
     arrangement = arrangements[index % len(arrangements)]
 
-    def heard(signal, source):
+    def recorded(signal, source):
         files = files_of(responses, f"{arrangement}_{source}_ir_*.wav", 1 if spread else count)
         files.sort(key=lambda file: int(file.stem.split("_")[-1]))
         chosen = np.linspace(0, len(files) - 1, count).round().astype(int) if spread else range(count)
         return np.stack([fftconvolve(signal, read(files[number]))[:LENGTH] for number in chosen])
 
     kind = ("one noise", "two noises")[(index + index // len(arrangements)) % 2]
-    voice = heard(voice_of(random.choice(voices)), "target")
+    voice = recorded(voice_of(random.choice(voices)), "target")
     drawn = [noise_of(random.choice(noises)) for _ in range(2 if kind == "two noises" else 1)]
-    noise = sum(heard(signal, f"int{number}") for number, signal in enumerate(drawn, 1))
+    noise = sum(recorded(signal, f"int{number}") for number, signal in enumerate(drawn, 1))
     return kind, *mixed(voice, noise, (5, 0)[index // 2 % 2], random)
 
 
@@ -175,7 +175,7 @@ def main():
             subprocess.run([given.denoise, folder / source, "-o", folder / name, "-q", "--force", *options], check=True)
         scores = {}
         peers = () if given.alone else ("FastMNMF2", "AuxIVA")
-        # First what all others are compared with.
+        # The reference of all comparisons comes first.
         for name in ("one", "noisy", "shared", "array", *peers):
             rows = []
             for file, (kind, truth) in truths.items():

@@ -16,7 +16,7 @@ from signals import make_and_score, mixtures, new_folders, read_exactly, run, si
 
 RATE, FILES = 16000, 35
 NOISE_GAIN = 0.5
-HEARD = 0.02  # of the peak
+AUDIBLE = 0.02  # of the peak
 KINDS = {"1 %": 0.01, "3 %": 0.03, "10 %": 0.1}
 
 
@@ -27,7 +27,7 @@ def make(folder, out):
         noisy = voice + NOISE_GAIN * noise
         moduli = np.abs(noisy)
         for kind, share in KINDS.items():
-            level = np.quantile(moduli[moduli > HEARD * moduli.max()], 1 - share)
+            level = np.quantile(moduli[moduli > AUDIBLE * moduli.max()], 1 - share)
             soundfile.write(out / f"noisy/{kind}__{i:02}.wav", np.clip(noisy / level, -1, 1), RATE, "PCM_16")
             soundfile.write(out / f"clean/{kind}__{i:02}.wav", voice / level, RATE, "FLOAT")
 

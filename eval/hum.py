@@ -48,8 +48,8 @@ def make(folder, out):
         for kind, (frequency, level, fall) in KINDS.items():
             tones = 10 ** (level / 20) * hum(frequency, fall, rng)
             noisy = voice + noise
-            heard = PASSING if kind == "passing" else slice(None)
-            noisy[heard] += tones[heard]
+            present = PASSING if kind == "passing" else slice(None)
+            noisy[present] += tones[present]
             scale = 0.05 / np.sqrt((noisy**2).mean())
             for part, signal in (("clean", voice), ("noisy", noisy)):
                 soundfile.write(out / part / f"{kind}__{i:02}.wav", scale * signal, RATE, "FLOAT")

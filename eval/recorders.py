@@ -24,7 +24,7 @@ FINE = 16  # times the sample rate, for linear interpolation
 
 
 def recorded(samples, shift, ppm):
-    """What a recorder has that starts `shift` seconds earlier, by a clock that is fast by `ppm`."""
+    """The take of a recorder that starts `shift` seconds earlier, with a clock that is `ppm` fast."""
     lead = int(5 * RATE)
     fine = soxr.resample(np.pad(samples, lead), RATE, FINE * RATE, quality="VHQ")
     times = np.arange(len(samples)) / (RATE * (1 + 1e-6 * ppm)) - shift
@@ -52,7 +52,7 @@ def main():
         sf.write(at("as they are"), np.stack(takes, 1), RATE, "FLOAT")
         inputs = [at(f"take-{n}") for n in range(MICROPHONES)]
         denoise("join", "-q", "--force", *inputs, "-o", at("joined"))
-        # What all takes have, by the first channel.
+        # The section that all takes share, by the first channel.
         joined = sf.read(at("joined"))[0][:, 0]
         first = sf.read(at("take-0"))[0]
         start = next((n for n in range(len(first)) if np.array_equal(first[n : n + RATE], joined[:RATE])), None)

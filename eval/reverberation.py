@@ -94,11 +94,11 @@ def main():
         """Writes a voice in a room with noise; its samples, and the voice with the room's early part."""
         direct = int(np.abs(response).argmax())
         voice = arrays.voice_of(voices[number], LENGTH)
-        heard, truth = (fftconvolve(voice, r)[direct : direct + LENGTH] for r in (response, response[: direct + EARLY]))
-        heard = heard + arrays.noise_of(noises[(7 * number) % len(noises)], LENGTH) * heard.std() / 10
-        scale = 0.5 / np.abs(heard).max()
-        sf.write(at("input"), scale * heard, RATE, "FLOAT")
-        return scale * heard, scale * truth
+        reverberant, truth = (fftconvolve(voice, r)[direct : direct + LENGTH] for r in (response, response[: direct + EARLY]))
+        reverberant = reverberant + arrays.noise_of(noises[(7 * number) % len(noises)], LENGTH) * reverberant.std() / 10
+        scale = 0.5 / np.abs(reverberant).max()
+        sf.write(at("input"), scale * reverberant, RATE, "FLOAT")
+        return scale * reverberant, scale * truth
 
     if given.every_room:
         return every_room(files_of(dev / "rir"), len(voices), record, denoised, given.out / "stats.json")
@@ -108,9 +108,9 @@ def main():
         response = arrays.read(room)
         rows = []
         for number in range(len(voices)):
-            heard, truth = record(response, number)
-            found = [heard, denoised("input"), denoised("input", "--dereverb", "0.5"), denoised("input", "--dereverb", "1")]
-            found.append(predicted(heard))
+            reverberant, truth = record(response, number)
+            found = [reverberant, denoised("input"), denoised("input", "--dereverb", "0.5"), denoised("input", "--dereverb", "1")]
+            found.append(predicted(reverberant))
             sf.write(at("dried"), found[-1], RATE, "FLOAT")
             found.append(denoised("dried"))
             rows.append([scores(truth, samples) for samples in found])

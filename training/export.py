@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Write what was learned as the program reads it: export.py CHECKPOINT OUT.safetensors [--reference OUT.csv] [--live]
+"""Exports a checkpoint for the program: export.py CHECKPOINT OUT.safetensors [--reference OUT.csv] [--live]
 
-Weights become whole numbers from -127 to 127 times a scale for every output: with them the network on its own has the same
-SI-SDR to 0.001 dB.
+Weights are quantised to integers from -127 to 127 with a scale per output, which changes SI-SDR of the network alone by at most
+0.001 dB.
 """
 
 import argparse
@@ -29,12 +29,12 @@ from network import (
 from options import run
 from train import checkpoint_of, fill, weights_of
 
-# Names and versions of the files of networks, causal and not.
+# Format names and versions, by whether the network is causal.
 FORMATS = {True: ("alphamf-presence-causal", "2"), False: ("alphamf-presence", "3")}
 
 
 def quantised(w):
-    """Whole numbers (the same shape) and their scale for every output."""
+    """Integers (the same shape) and a scale per output."""
     scale = w.flatten(1).abs().amax(1).clamp(min=1e-30) / 127
     return torch.round(w / scale.reshape(-1, *[1] * (w.dim() - 1))), scale
 
@@ -49,9 +49,9 @@ class Writer:
         self.biases.append(values.detach().double().reshape(-1))
 
     def convolution(self, layer, norm=None):
-        """Weights as (frames x places of taps, inputs, outputs), then biases; batch normalisation folded in."""
+        """Adds weights as (frames x places of taps, inputs, outputs), and biases; batch normalisation is folded in."""
         w = layer.weight.detach().double()
-        # What the framework computes with from here on is what is written.
+        # From here on, PyTorch computes with the quantised weights.
         w, scale = quantised(w)
         layer.weight.data = (w * scale.reshape(-1, *[1] * (w.dim() - 1))).float()
         w = w[..., None] if w.dim() == 3 else w
@@ -65,14 +65,14 @@ class Writer:
         self.bias(b)
 
     def matrix(self, w, b):
-        """Weights (outputs x inputs) and biases; what the framework computes with from here on."""
+        """Adds weights (outputs x inputs) and biases; returns the quantised ones."""
         layer = torch.nn.Conv1d(w.shape[1], w.shape[0], 1)
         layer.weight.data, layer.bias.data = w.detach()[..., None], b.detach()
         self.convolution(layer)
         return layer.weight.data[..., 0], layer.bias.data
 
     def turn(self, turn):
-        """A recurrence, the scale and shift of its normalisation folded in."""
+        """Adds a recurrent layer; scale and shift of its normalisation are folded in."""
         norm, units = turn.norm, turn.recurrence
         for end in ends_of(units):
             w, b = getattr(units, f"weight_ih_{end}"), getattr(units, f"bias_ih_{end}")
@@ -86,17 +86,17 @@ class Writer:
         turn.join.weight.data, turn.join.bias.data = self.matrix(turn.join.weight, turn.join.bias)
 
     def tensors(self):
-        """Name, type and values, those of wider types first."""
+        """Name, type and values of the tensors, in order of decreasing width, for alignment."""
         scales, biases = (torch.cat(values).numpy().astype(np.float32) for values in (self.scales, self.biases))
-        # A scale is that of the largest weight.
+        # The scale is not finite if a weight is not.
         if not (np.isfinite(scales).all() and np.isfinite(biases).all()):
-            raise SystemExit("the weights are not finite: nothing is written")
+            raise SystemExit("non-finite weights: nothing is written")
         weights = torch.cat(self.weights).numpy().astype(np.int8)
         return [("scales", "F32", scales), ("biases", "F32", biases), ("weights", "I8", weights)]
 
 
 def write(path, name, header, tensors, version="2"):
-    """A safetensors file with the header as metadata. By hand, as the package writes metadata in another order each time."""
+    """Writes a safetensors file with the header as metadata. The package would write metadata in a random order."""
     meta = {"__metadata__": dict(format=name, header=json.dumps(header), version=version)}
     at = 0
     for tensor, dtype, values in tensors:
@@ -109,20 +109,20 @@ def write(path, name, header, tensors, version="2"):
 
 
 def log_odds(net, power, bands, is_live):
-    """The log odds on bands of all frames (frames x BANDS) that the program finds for these powers (frames x bins)."""
+    """Log odds of all frames (frames x BANDS) for powers (frames x bins), as in the program."""
     if not is_live:
         return net(torch.from_numpy(features_of(power, bands))[None])[0]
     return live.in_turns(net, torch.from_numpy(live.features_of(power, bands, live.FRAME_HOP))[None])[0]
 
 
 def spectrum(bins):
-    """Powers (frames x bins) that can be written down, in the test, too."""
+    """Synthetic powers (frames x bins), given by a formula that the test of the program repeats."""
     t, b = np.mgrid[0:48, 0:bins]
     return np.exp(4 * np.sin(0.05 * t * (1 + b % 7)) - b / 100 + 2 * np.cos(0.4 * b)).astype(np.float32)
 
 
 def parameters(net):
-    """Tensors and sizes."""
+    """Tensors and header of a network."""
     writer = Writer()
     writer.convolution(net.first)
     writer.bias(net.place[0, :, 0].T)
@@ -147,8 +147,8 @@ def main():
     a = argparse.ArgumentParser(description=__doc__)
     a.add_argument("checkpoint")
     a.add_argument("out")
-    a.add_argument("--reference", help="where to write some of its log odds, for the test")
-    a.add_argument("--live", action="store_true", help="it is causal")
+    a.add_argument("--reference", help="write reference log odds for the test of the program")
+    a.add_argument("--live", action="store_true", help="the network is causal")
     a = a.parse_args()
     c = checkpoint_of(a.checkpoint)
     hours = round(c["seen"] / 3600, 2)
@@ -161,7 +161,7 @@ def main():
     write(a.out, name, header, tensors, version)
     print(header, {name: len(values) for name, _, values in tensors})
     if a.reference:
-        # At two bandwidths; values of a few bins as the test reads them.
+        # Two bandwidths, some frames and bins.
         power = spectrum(BINS)
         with open(a.reference, "w") as f:
             f.write("bins,frame,bin,log_odds\n")

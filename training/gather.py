@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Gather free recordings to learn from: gather.py OUT --clones DIR [--packages DIR] [--only NAME ...]
+"""Gathers free recordings for training: gather.py OUT --clones DIR [--packages DIR] [--only NAME ...]
 
-Sources, licences and checksums are in sources.toml. A source is a git repository at a commit, of which DIR holds a clone
-(OWNER+NAME, OWNER+NAME/repo or OWNER+NAME.git), or a Debian package, which lies in --packages or is brought by `apt-get
-download`. Writes OUT/speech/VOICE__*.flac (16 kHz) and OUT/noise/KIND__*.flac (native rate), mono, and a manifest.csv in each: source,
-path, SHA-256 of the original file (of each, if several are joined), licence. A source that is done is not done again; with other settings it is.
+Sources, licences and checksums are in sources.toml. A source is a git repository at a commit, with a clone in DIR
+(OWNER+NAME, OWNER+NAME/repo or OWNER+NAME.git), or a Debian package in the folder --packages, which is downloaded by `apt-get
+download` if missing. Writes OUT/speech/VOICE__*.flac (16 kHz) and OUT/noise/KIND__*.flac (native rate), mono, and a manifest.csv in each: source,
+path, SHA-256 of the original file (of each, if several are joined), licence. Finished sources are skipped unless their settings
+have changed.
 
-At most `cap` clips and `minutes` are taken of a voice or kind. Noises below `rate` Hz are left out; with `join`, noises that are
-too short are put one after another. A noise gives one clip of at most 40 s; with `pieces`, a longer one at most so many. A voice is
-taken when its quiet frames are `snr` dB below its loud ones, when so many (`voiced`) of the loud ones are periodic, and when it lasts
-`min` to `max` s. With `among`, a file is taken when a file that matches it has the same name. What an earlier source gave is left out.
-A source that is `like` another has its keys where it has none.
+Keys of a source: at most `cap` clips and `minutes` per voice or kind. Noises need a sample rate of `rate` Hz; `join` concatenates
+noises that are too short. A noise gives one clip of at most 40 s, a longer one up to `pieces`. A voice needs quiet frames `snr` dB below
+its loud ones, a fraction `voiced` of periodic frames among the loud ones, and a length of `min` to `max` s. With `among`, a file needs
+another file of the same name that matches this pattern. Recordings of earlier sources are left out. Missing keys are those of the source
+in `like`.
 Needs git, dpkg-deb, apt-get; ffmpeg for G.722, AAC and CAF.
 """
 
@@ -41,7 +42,7 @@ COLUMNS = "file label seconds rate source path sha256 licence".split()
 DEFAULTS = dict(snr=25.0, voiced=0.3, min=0.5, max=15.0, cap=10**6, minutes=10**6, rate=0, join=False, pieces=1)
 FFMPEG_ENDINGS = (".g722", ".m4a", ".caf")
 NOISE_SECONDS = (1.0, 40.0)
-SHORT_SECONDS = (0.05, 1.2)  # of the noises that are joined
+SHORT_SECONDS = (0.05, 1.2)  # of noises to join
 JOINED_SECONDS, GAP_SECONDS, JOINED_DB = 12.0, (0.15, 0.6), (-8.0, 0.0)
 
 
@@ -50,7 +51,7 @@ def command(*words, **more):
 
 
 def git_files(source, clones):
-    """(path, read) of a repository at its commit: git's object names are the checksum."""
+    """Files (path, read) of a repository at its commit; git's object names are checksums."""
     base = os.path.join(clones, source["repository"].replace("/", "+"))
     found = [d for d in (base + "/repo/.git", base + "/repo", base + "/.git", base, base + ".git") if os.path.exists(d + "/HEAD")]
     if not found:
@@ -63,7 +64,7 @@ def git_files(source, clones):
 
 
 def package_files(source, folder):
-    """(path, read) of a Debian package, or of the archive in it that the source names."""
+    """Files (path, read) of a Debian package, or of the archive in it that the source names."""
     os.makedirs(folder, exist_ok=True)
     name, version = source["package"].split("=")
     file = f"{name}_{version.replace(':', '%3a')}_all.deb"
@@ -76,7 +77,7 @@ def package_files(source, folder):
         sys.exit(f"{path}: SHA-256 {found}, expected {source['sha256']}")
     tree = os.path.join(folder, "x", name)
     if not os.path.isdir(tree):
-        # Renamed once it is whole: an interrupted one is unpacked again.
+        # Renamed when complete, so that an interrupted run unpacks it again.
         shutil.rmtree(tree + ".part", ignore_errors=True)
         os.makedirs(tree + ".part")
         command("dpkg-deb", "-x", path, tree + ".part")
@@ -96,7 +97,7 @@ def package_files(source, folder):
 
 
 def decoded(data, path):
-    """Mono samples and their rate."""
+    """Mono samples and sample rate."""
     if path.endswith(FFMPEG_ENDINGS):
         with tempfile.NamedTemporaryFile(suffix=os.path.splitext(path)[1]) as f:
             f.write(data)
@@ -107,7 +108,7 @@ def decoded(data, path):
 
 
 def levels(x, rate):
-    """Of 20 ms frames, dB; digital silence counts as -95."""
+    """Levels of 20 ms frames, dB, at least -95."""
     n = rate // 50
     return np.maximum(10 * np.log10((x[: len(x) // n * n].reshape(-1, n) ** 2).mean(1) + 1e-12), -95)
 
@@ -127,7 +128,7 @@ def snr_db(x, rate):
 
 
 def voiced(x, rate):
-    """The fraction of the loud 40 ms frames that are periodic, 70 to 800 Hz."""
+    """Fraction of periodic frames (70 to 800 Hz) among the loud 40 ms frames."""
     n = rate // 25
     frames = np.lib.stride_tricks.sliding_window_view(x, n)[:: n // 2]
     energy = (frames**2).mean(1)
@@ -139,13 +140,13 @@ def voiced(x, rate):
 
 
 def kept_apart(label):
-    """Every fifth speaker of speechocean762 is for development."""
+    """Whether a voice is reserved for development: every fifth speaker of speechocean762."""
     number = label.split("-")[-1]
     return label.startswith("so762-") and int(hashlib.sha1(("dev" + number).encode()).hexdigest(), 16) % 5 == 0
 
 
 def speech_of(x, rate, source):
-    """The clip to keep, or why not."""
+    """The clip to keep, and the reason for which it is left out."""
     if not len(x) or np.abs(x).max() < 0.003 or (np.abs(x) >= 0.999).mean() > 0.01:
         return None, "level"
     y = soxr.resample(x, rate, RATE, "VHQ") if rate != RATE else x
@@ -160,14 +161,14 @@ def speech_of(x, rate, source):
 
 
 def parts_of(x, rate, pieces):
-    """Of a long noise at most so many parts, equally far apart, of the longest that is taken; all of another."""
+    """Equidistant sections of a long noise, at most `pieces`, of the maximum length; otherwise the whole noise."""
     length = int(NOISE_SECONDS[1] * rate)
     count = min(pieces, round(len(x) / length))
     return [x[int(i * len(x) / count) :][:length] for i in range(count)] if count > 1 else [x]
 
 
 def noise_of(x, rate):
-    """The clip to keep, or why not."""
+    """The clip to keep, and the reason for which it is left out."""
     on = np.flatnonzero(np.abs(x) > 1e-4)
     x = x[on[0] : on[-1] + 1] if len(on) else x[:0]
     x = x[: int(NOISE_SECONDS[1] * rate)]
@@ -177,7 +178,7 @@ def noise_of(x, rate):
 
 
 def joined(pieces, rate):
-    """Clips of some seconds, of pieces (samples, path, SHA-256) one after another: samples, paths, SHA-256 of each."""
+    """Concatenates pieces (samples, path, SHA-256) to clips of some seconds: samples, and paths and SHA-256 of the pieces."""
     rng = np.random.default_rng(1)
     parts, paths, digests = [], [], []
     for samples, path, checksum in sorted(pieces, key=lambda piece: piece[1]):
@@ -193,7 +194,7 @@ def joined(pieces, rate):
 
 
 def label_of(source, match):
-    """Of a path that matched: the voice, or the kind of noise; none if it is to be left out."""
+    """The voice, or the kind of noise, of a path that matched; `None` to leave it out."""
     if source["kind"] == "noise":
         return next((kind for pattern, kind in source["kinds"] if re.search(pattern, match.string)), "") or None
     label = source["label"].format(**{name: (value or "1").lstrip("0") or "0" for name, value in match.groupdict().items()})
@@ -201,14 +202,14 @@ def label_of(source, match):
 
 
 def resolved(sources):
-    """Sources with the keys of those that they are `like`."""
+    """Sources with their own keys and those of the sources in `like`."""
     by_name = {source["name"]: source for source in sources}
     whole = [{**(by_name[source["like"]] if "like" in source else {}), **source} for source in sources]
     return [{key: value for key, value in source.items() if key != "like"} for source in whole]
 
 
 def gather(source, out, clones, packages, taken=()):
-    """Writes the clips of one source without recordings whose SHA-256 is `taken`; its rows of the manifest."""
+    """Writes the clips of a source, except recordings whose SHA-256 is in `taken`; returns the rows of the manifest."""
     source = {**DEFAULTS, **source}
     files = git_files(source, clones) if "repository" in source else package_files(source, packages)
     order = sorted(files, key=lambda file: hashlib.sha1(file[0].encode()).hexdigest())
@@ -277,7 +278,7 @@ def main():
     a.add_argument("out")
     a.add_argument("--clones", required=True)
     a.add_argument("--packages")
-    a.add_argument("--only", nargs="*", help="names of sources")
+    a.add_argument("--only", nargs="*", help="names of the sources to gather")
     a = a.parse_args()
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "sources.toml"), "rb") as f:
         sources = resolved(tomllib.load(f)["source"])
@@ -293,7 +294,7 @@ def main():
         if not os.path.exists(done):
             if a.only is not None and source["name"] not in a.only:
                 continue
-            # Clips of other settings may have the same names: they are replaced, and are no longer done.
+            # Clips of other settings may be overwritten, so they no longer count as finished.
             for old in os.listdir(state):
                 if re.fullmatch(re.escape(source["name"]) + r"-[0-9a-f]{12}\.json", old):
                     os.remove(os.path.join(state, old))

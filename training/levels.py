@@ -2,13 +2,13 @@
 """Trains the quantiles of the speech level: levels.py cells DENOISE CELLS MIXTURES..., levels.py learn CELLS OUT [--reference OUT.csv],
     levels.py held DENOISE MIXTURES [OPTIONS...]
 
-MIXTURES are folders as of make_levels.py or make_development.py: `noisy/KIND__NAME.wav`, the voices alone as `clean/KIND__NAME.wav`, and
-list.csv. `cells` runs the program DENOISE on the noisy side and keeps its features of every third octave in every 100 ms, and the level of the voice there: its mean
-square through an ideal filter, by one Fourier transform of the recording, in exactly that time. `learn` fits three quantiles of
-the level to that, prints how many levels they hold by kind, by SNR and by codec, every fold by a network that has not seen its voices and noises, and
-writes the network as OUT (models/speech-levels.safetensors); --reference writes some of its results for the tests of the program
-(src/denoiser/levels/reference.csv). `held` prints the share of levels within the intervals that the program writes (`--levels`, with OPTIONS of denoise),
-the share below them, the pinball loss of the three quantiles and the median width.
+MIXTURES are folders of make_levels.py or make_development.py: `noisy/KIND__NAME.wav`, clean speech as `clean/KIND__NAME.wav`, and list.csv.
+`cells` runs the program DENOISE on the mixtures and stores its features of every third octave in every 100 ms, with the true level of the
+speech in that cell: its mean square after an ideal filter, by one Fourier transform of the recording. `learn` fits three quantiles of the
+level, prints their coverage by kind, SNR and codec in cross-validation over folds that share no voice and no noise, and writes the network
+to OUT (models/speech-levels.safetensors); --reference writes some of its outputs for the tests of the program
+(src/denoiser/levels/reference.csv). `held` prints the coverage of the intervals of the program (`--levels`, with OPTIONS of denoise), the
+fraction of levels below them, the pinball loss of the three quantiles, and the median width.
 """
 
 import argparse
@@ -32,12 +32,12 @@ HIDDEN, STEPS, BATCH = 12, 1200, 4000
 MEDIANS, DISTANCES = (-40.0, 10.0), (-6.0, 4.5)
 # As in levels.rs: third octaves relative to that of 1 kHz.
 EDGES = [1000 * 2 ** ((band - 0.5) / 3) for band in range(-9, 15)]
-# Levels this far below the loud cells are not judged, and those of the voice count as no lower than that, dB.
+# Range below the loud cells in which cells are evaluated, and lower limit of speech levels, dB.
 JUDGED, LOWEST = 40.0, 50.0
-# What holds the fewest counts more; voices alone are easy.
+# Weights in the loss: more for kinds with low coverage, less for clean speech.
 COUNTS = {"voice": 1.5, "clean": 0.7}
 LOUD_NOISE = {"-5": 1.5, "0": 1.5}
-# Factor of the widths, between 1, by which cross-validation holds 90 %, and 0.9, by which development mixtures do.
+# Factor of the widths. Coverage is 90 % with 1 in cross-validation, and with 0.9 on development mixtures.
 WIDTH = 0.95
 # As in levels.rs: the error that a lossy codec adds is SPREAD[0] * kilobits ** -SPREAD[1], dB.
 SPREAD = (10.0, 0.6)
@@ -46,21 +46,21 @@ CELL = re.compile(r"slot=(\d+) band=(\d+) recorded=(\S+) expected=(\S+) inputs=\
 
 
 def cells_of(denoise, path):
-    """By slot and band: the level of what was recorded, that expected of the voice, and the network's inputs."""
+    """Recorded level, expected speech level and network inputs, by slot and band."""
     with tempfile.TemporaryDirectory() as folder:
         command = [denoise, path, f"{folder}/out.wav", "--levels", f"{folder}/levels.csv", "--log", "trace", "--threads", "1"]
         run = subprocess.run(command, capture_output=True, text=True, check=True)
     found = {}
     for slot, band, recorded, expected, inputs in CELL.findall(run.stderr):
         values = float(recorded), float(expected), [float(x) for x in inputs.split(", ")]
-        # Where no voice is expected, there are no numbers.
+        # Values are missing where no speech is expected.
         if np.isfinite([values[1], *values[2]]).all():
             found[int(slot), int(band)] = values
     return found
 
 
 def levels_of(path):
-    """Levels of a voice, slots x bands, dB."""
+    """Levels of a recording, slots x bands, dB."""
     x, rate = soundfile.read(path)
     edges = [edge for edge in EDGES if edge <= rate / 2 * 1.001]
     spectrum, hertz = np.fft.rfft(x), np.fft.rfftfreq(len(x), 1 / rate)
@@ -78,13 +78,13 @@ def about(row):
 
 
 def judged(expected, places, truth):
-    """Which cells are judged, by their expected levels, and the levels of the voice there."""
+    """Which cells are evaluated, by their expected levels, and the speech levels of all cells."""
     voice = np.maximum([truth[place] for place in places], np.percentile(truth, 95) - LOWEST)
     return expected > np.percentile(expected, 95) - JUDGED, voice
 
 
 def recording(row, found, truth):
-    """Inputs of all cells that are judged, and the level of the voice above the expected one."""
+    """Inputs of the evaluated cells, and their speech level relative to the expected one."""
     places = sorted(found)
     expected = np.array([found[place][1] for place in places])
     inputs = np.array([found[place][2] for place in places])
@@ -113,7 +113,7 @@ class Network(torch.nn.Module):
         self.mean, self.deviation = inputs.mean(0), inputs.std(0) + 1e-6
         sizes = [inputs.shape[1], HIDDEN, HIDDEN, 3]
         self.layers = torch.nn.ModuleList(torch.nn.Linear(a, b) for a, b in zip(sizes, sizes[1:]))
-        # Where outputs begin: no shift, and distances of a few dB.
+        # Initial outputs: no shift, distances of a few dB.
         self.scale, self.shift = torch.tensor([3.0, 1.0, 1.0]), torch.tensor([0.0, 1.0, 1.0])
 
     def forward(self, x):
@@ -153,7 +153,7 @@ def fit(recordings, steps=STEPS, seed=0):
 
 
 def intervals(recordings):
-    """Of each recording, median and distances to the quantiles by a network that has not seen its fold, nor any codec."""
+    """Median and distances to the quantiles of each recording, by a network trained on the other folds, without codecs."""
     networks = {}
     for r in recordings:
         if r["fold"] not in networks:
@@ -163,7 +163,7 @@ def intervals(recordings):
 
 
 def outside(recording, found, spread=SPREAD):
-    """Numbers of levels below the interval, above it, and of all."""
+    """Numbers of levels below the interval, above it, and in total."""
     median, below, above = found
     if recording["kilobits"]:
         coding = spread[0] * recording["kilobits"] ** -spread[1]
@@ -178,7 +178,7 @@ def groups(r):
 
 
 def report(recordings, counts):
-    """Prints the share of levels held and that below the interval, by kind, by SNR and by codec, and pinball loss and width if they are given."""
+    """Prints coverage and fraction below the interval, by kind, SNR and codec; and pinball loss and width, if given."""
     rows = {}
     for r, of in zip(recordings, counts):
         for group in groups(r):
@@ -193,7 +193,7 @@ def report(recordings, counts):
 
 
 def written(denoise, path, options):
-    """By slot and band: level, and both ends of the interval, as the program writes them."""
+    """Level and both ends of the interval, as written by the program, by slot and band."""
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "levels.csv")
         subprocess.run([denoise, path, f"{folder}/out.wav", "--levels", table, "-q", "--threads", "1", *options], check=True)
@@ -201,7 +201,7 @@ def written(denoise, path, options):
             rows = list(csv.DictReader(lines))
     found = {}
     for row in rows:
-        # Where no voice is expected, there are no numbers.
+        # Values are missing where no speech is expected.
         values = [float(row[name] or "nan") for name in ("level_dbfs", "lower_dbfs", "upper_dbfs")]
         if np.isfinite(values).all():
             band = int(np.abs(np.array(EDGES) - float(row["low_hz"])).argmin())
@@ -230,7 +230,7 @@ def held(denoise, folder, options):
 
 
 def judge(recordings):
-    """Reports what intervals hold, and the error of codecs that fits best."""
+    """Prints the coverage of intervals, and the best-fitting error of codecs."""
     found = list(intervals(recordings))
     report(recordings, [outside(r, quantiles) for r, quantiles in zip(recordings, found)])
 
@@ -254,9 +254,9 @@ def export(network, recordings, out, reference):
         first[0] /= network.deviation.double()
         third = [network.scale.double()[:, None] * third[0], network.scale.double() * third[1] + network.shift.double()]
         chosen = [r["x"][len(r["x"]) // 2] for r in recordings[:: len(recordings) // 5]][:5]
-        said = [[float(q) for q in network(torch.tensor(x, dtype=torch.float32))] for x in chosen]
+        outputs = [[float(q) for q in network(torch.tensor(x, dtype=torch.float32))] for x in chosen]
 
-    # Of each output the weights of the inputs, and then its bias.
+    # Rows of weights by output, each followed by its bias.
     tensors = [
         (name, "F32", torch.cat([weight, bias[:, None]], 1).float().numpy().ravel())
         for name, (weight, bias) in (("first", first), ("second", second), ("third", third))
@@ -265,7 +265,7 @@ def export(network, recordings, out, reference):
     write(out, "alphamf-levels", header, tensors, version="1")
     if reference:
         names = [f"input_{k}" for k in range(header["inputs"])] + ["median", "below", "above"]
-        rows = [",".join(f"{v:.6}" for v in [*map(float, x), *q]) for x, q in zip(chosen, said)]
+        rows = [",".join(f"{v:.6}" for v in [*map(float, x), *q]) for x, q in zip(chosen, outputs)]
         Path(reference).write_text("\n".join([",".join(names), *rows]) + "\n")
 
 

@@ -1,19 +1,19 @@
-"""What the speech-presence network sees and is judged by live: frames of long windows that end soon, and statistics of the past alone."""
+"""Frames and features of the causal network: windows with a short fall, and statistics of past frames."""
 
 import numpy as np
 import torch
 
 from network import BANDS, BINS, HALF_BANDS, HOP, RATE, WINDOW, levels_of
 
-FRAME_HOP = 128  # samples between the frames that the network sees
+FRAME_HOP = 128  # samples between frames
 # The same as in src/presence/causal.rs.
 MEAN_SECONDS, QUIET_SECONDS, QUIET, LEAST = 0.7, 8.0, 0.1, 1e-9
 LOWEST, CELL, CELLS = -32.0, 0.4, 96
-TOGETHER = 16  # examples whose quiet levels are found at once
+TOGETHER = 16  # examples whose quiet levels are computed at once
 
 
 def windows(hop):
-    """Analysis window (of mean square 1 / WINDOW), and that of the last two hops for synthesis, as in low_delay.rs."""
+    """Analysis window (of mean square 1 / WINDOW), and synthesis window of its last two hops, as in low_delay.rs."""
     rise = WINDOW - hop
     quarter = lambda n, length: np.pi / 2 * (np.arange(n) + 0.5) / length
     analysis = np.concatenate([np.sin(quarter(rise, rise)), np.cos(quarter(hop, hop))])
@@ -23,13 +23,13 @@ def windows(hop):
 
 
 def frames(x, window, hop=HOP):
-    """Spectra (..., frames, bins) of all whole windows of x."""
+    """Spectra (..., frames, bins) of all complete windows of x."""
     return torch.fft.rfft(x.unfold(-1, WINDOW, hop) * window)
 
 
 def continuous(waves, window, hop):
     """One signal (..., samples) of the inverse transforms (..., frames, WINDOW) of frames HOP apart. Of every frame the 2 HOP samples
-    before the analysis window falls (its last `hop` samples) are taken, and cross-faded with those of the next."""
+    before the fall of the analysis window (its last `hop` samples) are used, and cross-faded with those of the next frame."""
     taken = slice(WINDOW - hop - 2 * HOP, WINDOW - hop)
     part = waves[..., taken] / window[taken]
     part = part * torch.sin(np.pi / 2 * (torch.arange(2 * HOP, device=part.device) + 0.5) / HOP) ** 2
@@ -37,13 +37,13 @@ def continuous(waves, window, hop):
 
 
 def quiet_levels(level, hop):
-    """The QUIET quantile of the past of every band, by a histogram that forgets; of logarithms (n x frames x BANDS)."""
-    # What is forgotten counts less against what comes: weights that grow do the same.
+    """The QUIET quantile of the past levels of every band, by a histogram with exponential forgetting; logarithms (n x frames x BANDS)."""
+    # Growing weights are equivalent to forgetting.
     age = torch.arange(level.shape[1], device=level.device, dtype=torch.float64) * hop / RATE
     weight = torch.exp(age / QUIET_SECONDS)
     goal = (QUIET * weight.cumsum(0)).float()[:, None]
     cell = ((level - LOWEST) / CELL).clamp(0, CELLS - 1).long()[:, None]
-    # Weight of the levels in lower cells; sums run fastest over axes that are not the last.
+    # Cumulative weight of lower cells; sums over the last axis would be slower.
     n, frames_, bands = level.shape
     below = torch.zeros(n, CELLS + 1, frames_, bands, device=level.device)
     below.scatter_(1, cell + 1, weight.float()[:, None].expand_as(cell))
@@ -54,8 +54,8 @@ def quiet_levels(level, hop):
 
 
 def features(power, half, hop=HOP):
-    """power: n x frames x bins; half (n): which are at 8 kHz -> n x FEATURES x frames x BANDS, as `network.features`, with what was
-    known at every frame."""
+    """power: n x frames x bins; half (n): which are at 8 kHz -> n x FEATURES x frames x BANDS, like `network.features`, with the
+    statistics of the past of every frame."""
     p, there = levels_of(power, half)
     age = torch.arange(p.shape[1], device=p.device, dtype=torch.float64) * hop / RATE
     weight = torch.exp(age / MEAN_SECONDS)
@@ -69,8 +69,8 @@ def features(power, half, hop=HOP):
 
 
 def in_turns(net, seen):
-    """The log odds (n x frames x BANDS) of features (n x FEATURES x frames x BANDS) of frames FRAME_HOP apart, as the program finds them:
-    as the network takes frames HOP apart, so many sequences take turns."""
+    """The log odds (n x frames x BANDS) of features (n x FEATURES x frames x BANDS) of frames FRAME_HOP apart. As in the program,
+    the network processes frames HOP apart, so the frames form HOP / FRAME_HOP interleaved sequences."""
     turns = HOP // FRAME_HOP
     odds = seen.new_empty(len(seen), *seen.shape[2:])
     for turn in range(turns):
@@ -79,7 +79,7 @@ def in_turns(net, seen):
 
 
 def features_of(power, bands, hop=HOP):
-    """The same of one recording in numpy: frames x bins -> FEATURES x frames x BANDS."""
+    """`features` of one recording in numpy: frames x bins -> FEATURES x frames x BANDS."""
     full = np.zeros((1, len(power), BINS), np.float32)
     full[0, :, : power.shape[1]] = power
     return features(torch.from_numpy(full), torch.tensor([bands == HALF_BANDS]), hop)[0].numpy()

@@ -1,4 +1,4 @@
-"""Differentiable PESQ (ITU-T P.862.2), without its alignment in time: what differs in loudness, on all that a listener hears."""
+"""Differentiable wide-band PESQ (ITU-T P.862.2) without time alignment."""
 
 from functools import lru_cache
 
@@ -8,15 +8,15 @@ import torch
 from network import RATE
 
 WINDOW, HOP = 512, 256  # of the spectra
-# Bins of the 49 bands, a third to two thirds of a Bark wide.
+# Number of bins of the 49 bands, each a third to two thirds of a Bark wide.
 WIDTHS = [1] * 8 + [2] + [1] * 5 + [2, 1, 1] + [2] * 8 + [3] * 4 + [4, 3, 4, 5, 4, 5, 6, 6, 7, 8, 9, 9, 12, 12, 15, 16, 18, 21, 25, 20]
 POWER_CALIBRATION, LOUDNESS_CALIBRATION = 6.910853e-4, 1.866055e-1
 ALIGNED_POWER, ALIGNED_HERTZ = 1e7, (325, 3250)
-FRAMES, STEP = 20, 10  # of a part of a recording, whose worst frames count most
+FRAMES, STEP = 20, 10  # length and distance of the sections over which disturbances are aggregated
 
 
 class Ear:
-    """What does not depend on the signals, on their device."""
+    """Constants of the auditory model, on a device."""
 
     def __init__(self, device):
         edges = np.concatenate([[1], 1 + np.cumsum(WIDTHS)])
@@ -39,24 +39,24 @@ class Ear:
         self.aligned = tensor((hertz >= ALIGNED_HERTZ[0]) & (hertz <= ALIGNED_HERTZ[1]))
 
     def powers(self, spectrum):
-        """Of bands (examples x frames x bands), of spectra (examples x bins x frames) brought to one level."""
+        """Band powers (examples x frames x bands) of spectra (examples x bins x frames) after level alignment."""
         power = spectrum.abs().square()
-        # The mean power of samples is that of the window's 3/8 of the sum over both halves of the spectrum.
+        # Parseval: the mean square of a Hann window is 3/8.
         level = 2 * (self.aligned @ power).mean(1) / (WINDOW**2 * 3 / 8)
         return (power / (level[:, None, None] + 1e-12) * ALIGNED_POWER).transpose(1, 2) @ self.bands.T
 
     def audible(self, powers, factor):
-        """The power of the bands above so many times their threshold (examples x frames)."""
+        """Total power of the bands above `factor` times their threshold (examples x frames)."""
         return (powers * (powers > factor * self.threshold)).sum(2)
 
     def loudness(self, powers):
-        """Zwicker's, by band."""
+        """Zwicker loudness per band."""
         quiet = self.threshold
-        heard = (quiet / 0.5) ** self.exponent * ((0.5 + 0.5 * powers / quiet) ** self.exponent - 1)
-        return LOUDNESS_CALIBRATION * heard * (powers > quiet)
+        sones = (quiet / 0.5) ** self.exponent * ((0.5 + 0.5 * powers / quiet) ** self.exponent - 1)
+        return LOUDNESS_CALIBRATION * sones * (powers > quiet)
 
     def over_bands(self, values, p):
-        """The p-norm over bands, which count by their width (examples x frames)."""
+        """The p-norm over bands, weighted by their width (examples x frames)."""
         total = self.bark.sum()
         return ((values.abs() * self.bark + 1e-12) ** p).sum(2).clamp(min=1e-20) ** (1 / p) * total ** (1 - 1 / p)
 
@@ -67,12 +67,12 @@ def ear_on(device):
 
 
 def over_time(values):
-    """Of disturbances by frame: their root mean square over parts, in which the worst frames count most."""
+    """Aggregates disturbances of frames: 6-norm within sections, root mean square over sections."""
     return (values.unfold(1, FRAMES, STEP) ** 6).mean(2).clamp(min=1e-12).pow(1 / 6).square().mean(1).sqrt()
 
 
 def disturbances(estimate, reference):
-    """Symmetric and asymmetric, one of each for an example; spectra (examples x bins x frames) of Hann windows of 32 ms, 16 ms apart."""
+    """Symmetric and asymmetric disturbance of each example, from spectra (examples x bins x frames) of 32 ms Hann windows, 16 ms apart."""
     ear = ear_on(estimate.device)
     found, true = ear.powers(estimate), ear.powers(reference)
     with torch.no_grad():
@@ -83,10 +83,10 @@ def disturbances(estimate, reference):
         frame = (ear.audible(true, 1) + 5e3) / (ear.audible(found, 1) + 5e3)
         frame[:, 1:] = 0.8 * frame[:, 1:] + 0.2 * frame[:, :-1]
     found = found * frame.clamp(3e-4, 5)[..., None]
-    heard, expected = ear.loudness(found), ear.loudness(true)
-    difference = heard - expected
-    # Small differences are not heard.
-    difference = torch.relu(difference.abs() - 0.25 * torch.minimum(heard, expected))
+    loudness, expected = ear.loudness(found), ear.loudness(true)
+    difference = loudness - expected
+    # Small differences are inaudible.
+    difference = torch.relu(difference.abs() - 0.25 * torch.minimum(loudness, expected))
     added = ((found + 50) / (true + 50)) ** 1.2
     added = (added * (added >= 3)).clamp(max=12)
     loud = ((ear.audible(true, 1) + 1e5) / 1e7) ** 0.04
@@ -94,11 +94,11 @@ def disturbances(estimate, reference):
 
 
 def quality(estimate, reference):
-    """PESQ before its last map, about 1 to 4.5, of every example; see `disturbances`."""
+    """PESQ of every example before its output mapping, about 1 to 4.5; see `disturbances`."""
     symmetric, asymmetric = disturbances(estimate, reference)
     return 4.5 - 0.1 * symmetric - 0.0309 * asymmetric
 
 
 def opinion(raw):
-    """The mean opinion score (MOS-LQO) of it."""
+    """MOS-LQO: the output mapping of `quality`."""
     return 0.999 + 4 / (1 + torch.exp(-1.3669 * raw + 3.8224))

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Development mixtures by kind of noise; nothing may be learned from their voices, noises and rooms.
+"""Makes development mixtures by kind of noise. Their voices, noises and rooms must not be used for training.
 
     make_development.py OUT --data DATA [--rate 16000|8000|48000] [--each 10] [--seed 1] [--seconds 6]
 
-Voices of DATA/dev/speech16 and of the list DATA/dev/voices16.txt, above 16 kHz of DATA/dev/speech48; noises of DATA/dev/noise; rooms of
-DATA/dev/rir. Kinds, as far as there are recordings: event, impulsive, babble, wind, steady, vehicle, tonal; `voice`, one other voice; `room`,
-voice and noise in one room, the clean side being the voice in that room. SNR 0, 5, 10, 15 dB in turn (another voice 5 at least), by energy
-above 75 Hz while the voice speaks. Writes OUT/clean/KIND__NN.wav, OUT/noisy/KIND__NN.wav (the same names) and OUT/list.csv. The same
-arguments give the same samples, another seed other mixtures.
+Voices are those of DATA/dev/speech16 and of the list DATA/dev/voices16.txt, or of DATA/dev/speech48 for rates above 16 kHz; noises are those
+of DATA/dev/noise, rooms those of DATA/dev/rir. Kinds: event, impulsive, babble, wind, steady, vehicle, tonal; `voice`, a competing talker;
+`room`, speech and noise in one room, where the reference is reverberant. The SNR, 0, 5, 10, 15 dB in turn (competing talkers at least 5),
+is measured above 75 Hz during speech. Writes OUT/clean/KIND__NN.wav, OUT/noisy/KIND__NN.wav (the same names) and OUT/list.csv. The same
+arguments give the same samples.
 """
 
 import argparse
@@ -28,13 +28,13 @@ ROOM_KINDS = ("babble", "steady", "event", "vehicle")
 
 
 def speaker(path):
-    """The name of a clip's speaker."""
+    """The speaker in the name of a clip."""
     name = os.path.basename(path)
     return name.split("__")[0] if "__" in name else name.split("-")[0].split("_")[0]
 
 
 def noises_by_kind(folder, rate, seed):
-    """Noises of each kind in an order of the seed; above 16 kHz, those that have something above 8 kHz."""
+    """Noises of each kind in random order; for rates above 16 kHz, those with a sample rate above 32 kHz."""
     files = [f for f in sound_files(folder) if rate <= 16000 or sf.info(f).samplerate > 32000]
     kind_of = lambda path: os.path.basename(path).split("__")[0].split("-")[0]
     by_kind = {}
@@ -46,7 +46,7 @@ def noises_by_kind(folder, rate, seed):
 
 
 def mixture(kind, number, voices, noises, rooms, rate, seconds, seed):
-    """The voice, the mixture, and the row of the list."""
+    """Clean speech, mixture and row of the list."""
     rng = np.random.default_rng([seed, zlib.crc32(kind.encode()), number])
     n, voice, snr = int(seconds * rate), voices[rng.integers(len(voices))], (0, 5, 10, 15)[number % 4]
     x = read_mono(voice, rate)
@@ -77,7 +77,7 @@ def main():
     parser.add_argument("out")
     parser.add_argument("--data", type=existing_folder, required=True)
     parser.add_argument("--rate", type=whole, default=16000, help="Hz")
-    parser.add_argument("--each", type=whole, default=10, help="mixtures of a kind")
+    parser.add_argument("--each", type=whole, default=10, help="mixtures per kind")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=positive, default=6.0)
     a = parser.parse_args()

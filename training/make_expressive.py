@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Development mixtures of expressive voices, by kind of voice; nothing may be learned from them.
+"""Makes development mixtures of expressive voices, by kind of voice. They must not be used for training.
 
     make_expressive.py OUT --data DATA [--each 12] [--seed 1] [--seconds 5]
 
-Voices of DATA/dev_expressive (manifest.csv names their emotions), and whispered, raised and shouted ones that are made
-(voices.py) from DATA/dev/speech16; noises of DATA/dev/noise, their kinds in turn; SNR 0, 5, 10, 15 dB in turn, by the energy
-above 75 Hz while the voice speaks. Writes OUT/clean/KIND__NN.wav, OUT/noisy/KIND__NN.wav (the same names) and OUT/list.csv. The
+Voices are those of DATA/dev_expressive (manifest.csv has their emotions), and whispered, raised and shouted versions (voices.py) of
+DATA/dev/speech16. Noises are those of DATA/dev/noise, with kinds in turn. The SNR, 0, 5, 10, 15 dB in turn, is measured above 75 Hz during
+speech. Writes OUT/clean/KIND__NN.wav, OUT/noisy/KIND__NN.wav (the same names) and OUT/list.csv. The
 same arguments give the same samples.
 """
 
@@ -35,12 +35,12 @@ KINDS = dict(
 
 
 def power_above_75_hz(x, name):
-    """Mean power while the voice speaks. Not `common.spoken_power`, whose edge is a step: it would make other mixtures."""
+    """Mean power during speech. Not `common.spoken_power`, whose high-pass filter has no slope and would change the mixtures."""
     return active_power(highpass(x, 75, RATE), RATE, name)
 
 
 def sources(data):
-    """By kind: (what makes it or none, files)."""
+    """By kind: (function that makes a version, or `None`; files)."""
     folder = os.path.join(data, "dev_expressive")
     with open(os.path.join(folder, "manifest.csv")) as f:
         emotions = {row["file"]: row["emotion"] for row in csv.DictReader(f)}
@@ -62,7 +62,7 @@ def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("out")
     a.add_argument("--data", type=existing_folder, required=True)
-    a.add_argument("--each", type=whole, default=12, help="mixtures of a kind")
+    a.add_argument("--each", type=whole, default=12, help="mixtures per kind")
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--seconds", type=positive, default=5.0)
     a = a.parse_args()
@@ -81,7 +81,7 @@ def main():
             x = trim(read(voice, RATE), RATE)[:n]
             if make is not None:
                 x = make(x.astype(np.float32), rng)
-            # Before and after a short cry there is noise alone.
+            # Noise alone precedes and follows a short cry.
             before = int(min(n - len(x), rng.uniform(0.2, 1) * RATE))
             x = np.pad(x, (before, n - len(x) - before)).astype(np.float64)
             source = noises[noise][rng.integers(len(noises[noise]))]

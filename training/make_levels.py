@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Mixtures to learn levels and ratios from: make_levels.py OUT --data DATA [--seed 1] [--seconds 6]
+"""Makes mixtures to train the intervals of speech levels: make_levels.py OUT --data DATA [--seed 1] [--seconds 6]
 
-Writes OUT/clean/KIND__NNN.wav, OUT/noisy/KIND__NNN.wav and OUT/list.csv (kind, file, fold, rate, voice, noise, SNR dB, kbit/s), from material that may
-be learned from: speech_train, librispeech251 without the speakers of dev/voices16.txt, speech_expressive, speech48_train, noise_train,
-noise_more and rir_train. Kinds: those of noise (event, impulsive, babble, wind, steady, vehicle, tonal); `voice`, a second one; `two`, two noises;
-`room`, voice and noise in one room, the voice in that room being the truth; `telephone`, 300 to 3,400 Hz and mu-law, the truth being
-limited to that band; `opus`, `vorbis`, `mp3` and `aac`, files coded at 12 to 96 kbit/s, and `gsm`, decoded again, the truth being the voice coded
-alone; `full`, at 48 kHz; `clean`, the voice alone. So the truth is always the voice as the recording has it, after room, band and codec. SNR -5 to 30 dB
-in steps of 5, by energy above 75 Hz while the voice speaks; a third at 8 kHz.
+Writes OUT/clean/KIND__NNN.wav, OUT/noisy/KIND__NNN.wav and OUT/list.csv (kind, file, fold, rate, voice, noise, SNR dB, kbit/s), from training
+recordings: speech_train, librispeech251 without the speakers of dev/voices16.txt, speech_expressive, speech48_train, noise_train,
+noise_more and rir_train. Kinds: those of noise (event, impulsive, babble, wind, steady, vehicle, tonal); `voice`, a competing talker; `two`,
+two noises; `room`, speech and noise in one room; `telephone`, 300 to 3,400 Hz and mu-law; `opus`, `vorbis`, `mp3` and `aac`, files coded at
+12 to 96 kbit/s, and `gsm`, decoded; `full`, at 48 kHz; `clean`, speech alone. The reference is the speech after room, band limit and codec.
+The SNR, -5 to 30 dB in steps of 5, is measured above 75 Hz during speech; a third is at 8 kHz.
 
-Voices and noises are divided into five folds, and a mixture takes all from one, so that a fold shares no source with another. Needs ffmpeg.
+Voices, noises and rooms are divided into five folds, and all sources of a mixture are of one fold. Needs ffmpeg.
 The same arguments give the same samples.
 """
 
@@ -30,17 +29,17 @@ from options import existing_folder, positive, run
 FOLDS = 5
 SNRS = (-5, 0, 5, 10, 15, 20, 25, 30)
 NOISES = "event impulsive babble wind steady vehicle tonal".split()
-# What codes files, and at how many kbit/s, in turn.
+# File ending, encoder and bit rates, kbit/s.
 CODECS = {
     "opus": ("opus", "libopus", (12, 16, 24, 32, 48, 64)),
     "vorbis": ("ogg", "libvorbis", (32, 48, 64)),
     "mp3": ("mp3", "libmp3lame", (32, 48, 64, 96)),
     "aac": ("m4a", "aac", (24, 32, 48, 64)),
 }
-# Mixtures of each kind: three of every SNR and kind of noise, and others.
+# Numbers of mixtures by kind.
 COUNTS = dict.fromkeys(NOISES, 24) | dict(voice=32, two=32, room=40, telephone=24, opus=48, vorbis=24, mp3=32, aac=32, gsm=16, full=32, clean=32)
 TELEPHONE = (300.0, 3400.0)
-# Voices with more noise than that are left out, dB.
+# Minimum SNR of clean recordings, dB.
 CLEAN_ENOUGH = 30.0
 
 
@@ -49,14 +48,14 @@ def fold_of(name):
 
 
 def code(x, rate, arguments, path):
-    """Writes a coded file."""
+    """Encodes a signal to a file."""
     with tempfile.NamedTemporaryFile(suffix=".wav") as file:
         soundfile.write(file.name, x, rate, "PCM_16")
         subprocess.run(["ffmpeg", "-v", "error", "-y", "-i", file.name, "-c:a", *arguments, path], check=True)
 
 
 def coded(x, rate, arguments, ending):
-    """A signal that was coded and decoded, and its rate then."""
+    """A signal after encoding and decoding, and its sample rate."""
     with tempfile.TemporaryDirectory() as folder:
         path, decoded = f"{folder}/coded.{ending}", f"{folder}/decoded.wav"
         code(x, rate, arguments, path)
@@ -98,7 +97,7 @@ class Sources:
             self.rooms[fold_of(path.name)].append(path)
 
     def voice(self, fold, rate, samples, rng, other_than=None):
-        """A speaker's name and clips, one after the other with pauses of 0.2 to 0.8 s."""
+        """The name of a speaker, and clips of the speaker with pauses of 0.2 to 0.8 s."""
         speakers = (self.full if rate > 16000 else self.voices)[fold]
         names = sorted(name for name, clips in speakers.items() if name != other_than)
         name = names[rng.integers(len(names))]
@@ -127,7 +126,7 @@ class Sources:
 
 
 def mixture(sources, kind, number, seconds, seed):
-    """The voice, the mixture, their rate and what they are made of."""
+    """Clean speech, mixture, sample rate and sources."""
     rng = np.random.default_rng([seed, zlib.crc32(kind.encode()), number])
     fold, snr = number % FOLDS, SNRS[number % len(SNRS)]
     low, high = (8000, 8000) if kind in ("gsm", "telephone") else (16000, 48000) if kind in CODECS else (16000, 8000)

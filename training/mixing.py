@@ -1,6 +1,6 @@
-"""Mixtures in batches, made on the device that learns: clean voices of every kind in real noises, rooms, colours, levels,
-damage. Shapes are (examples, samples). A seed gives the same mixtures on the same kind of device: choices are drawn by numpy, white noise
-by the generator of the device."""
+"""Batches of training mixtures, computed on the training device: clean speech with noise, room responses, spectral colouring, level
+changes and distortion. Shapes are (examples, samples). A seed gives the same mixtures on the same type of device: numpy draws the
+choices, the generator of the device draws white noise."""
 
 import numpy as np
 import torch
@@ -8,16 +8,16 @@ from scipy.fft import next_fast_len
 
 from recordings import Recordings, render, Plan, index_of
 
-PIECES = 10  # of a track, at most
-NOISES = 3  # in an example, at most
-MADE_KNOTS = 12
-GUST_KNOTS = 24
-RUMBLE_HERTZ = 75  # below, noise does not count for the signal-to-noise ratio, as scores leave it out
+PIECES = 10  # maximum number of clips in a track
+NOISES = 3  # maximum number of noises in an example
+MADE_KNOTS = 12  # level changes of synthetic noise, per example
+GUST_KNOTS = 24  # level changes of synthetic wind, per example
+RUMBLE_HERTZ = 75  # the signal-to-noise ratio excludes noise below, as the scores do
 FADE = dict(speech=20, noise=200)  # samples
 
 
 def active_power(x, rate):
-    """Mean power of the 20 ms frames within 30 dB of the loudest, of every example; zero of silence."""
+    """Mean power, per example, of the 20 ms frames within 30 dB of the loudest; zero for silence."""
     m = rate // 50
     p = x[:, : x.shape[1] // m * m].reshape(len(x), -1, m).square().mean(2)
     spoken = p > 1e-3 * p.amax(1, keepdim=True)
@@ -25,12 +25,12 @@ def active_power(x, rate):
 
 
 def interpolated(knots, samples):
-    """(examples, knots), equally far apart, on so many samples."""
+    """Linear interpolation of equidistant values (examples, knots) to this number of samples."""
     return torch.nn.functional.interpolate(knots[:, None], samples, mode="linear", align_corners=True)[:, 0]
 
 
 def mu_law(x):
-    """Through eight bits of mu-law, as telephones send it; the loudest sample is one."""
+    """Quantisation to 8 bits by mu-law, as in telephony, relative to the peak."""
     peak = x.abs().amax(1, keepdim=True) + 1e-9
     y = torch.sign(x) * torch.log1p(255 * (x / peak).abs()) / np.log(256)
     y = torch.round(y * 127) / 127
@@ -38,7 +38,7 @@ def mu_law(x):
 
 
 def holes(x, threshold):
-    """Without what lies `threshold` (dB, by example) below the loudest of its surroundings, as codecs of few bits leave it."""
+    """Removes bins that are `threshold` (dB, by example) below the maximum of their neighbourhood, as low-bitrate codecs do."""
     window = torch.hann_window(512, device=x.device)
     spectrum = torch.stft(x, 512, 256, window=window, return_complex=True)
     level = spectrum.abs()
@@ -48,13 +48,14 @@ def holes(x, threshold):
 
 
 class Batch:
-    """noisy, voice (examples x samples, float32, level one), half: which are recordings at 8 kHz; who: numbers of voices."""
+    """`noisy` and its `voice` (examples x samples, float32, mixtures of mean square 1); `half`: which examples are recordings at 8 kHz;
+    `who`: indices of the speakers; `parts`: the noise."""
 
     def __init__(self, noisy, voice, half, who, parts=None):
         self.noisy, self.voice, self.half, self.who, self.parts = noisy, voice, half, who, parts
 
     def __getitem__(self, some):
-        """Those examples alone."""
+        """The batch of some of the examples."""
         return Batch(*(of[some] for of in (self.noisy, self.voice, self.half, self.who, self.parts)))
 
 
@@ -83,7 +84,7 @@ class Mixer:
     # --- sources --------------------------------------------------------------------------------------------------
 
     def voices(self, labels, pauses=True):
-        """One voice each: clips with pauses between, faster or slower, now and then of suddenly other levels."""
+        """Speech of one speaker per track: clips with pauses, at different speeds, some with sudden level changes."""
         rng, n = self.rng, len(labels)
         at, length = self.speech.clips(rng, np.repeat(labels[:, None], PIECES, 1), self.samples)
         gaps = rng.exponential(np.where(self.rng.random((n, PIECES)) < 0.8, 0.25, 1.0))
@@ -95,7 +96,7 @@ class Mixer:
         return render(self.speech, plan, self.samples, FADE["speech"])
 
     def silenced(self, x):
-        """Voices, of which some begin late or end early, and some are not there at all."""
+        """Speech, of which some starts late, some ends early and some is absent."""
         rng, n = self.rng, len(x)
         time, at = torch.arange(self.samples, device=self.device)[None], rng.uniform(0.2, 0.8, n) * self.samples
         u = rng.random(n)
@@ -107,7 +108,7 @@ class Mixer:
         return torch.where(whole, x, x * inside)
 
     def recorded(self, n):
-        """Real noises; events and impacts now and then with pauses between."""
+        """Recorded noise; some events and impacts have pauses between them."""
         rng = self.rng
         labels = self.noise.draw(rng, n)
         at, length = self.noise.clips(rng, np.repeat(labels[:, None], PIECES, 1), int(1.5 * self.samples))
@@ -115,7 +116,7 @@ class Mixer:
         gaps = np.where(rare[:, None], rng.exponential(0.7, at.shape), 0) * self.rate
         gain = np.where(rare[:, None], 10 ** (rng.normal(0, 4, at.shape) / 20), 1)
         ratio = np.where(self.chosen(n, 0.7), np.exp(rng.uniform(np.log(0.6), np.log(1.7), n)), 1.0)
-        # So that what follows does not wait for short ones: they come again.
+        # Clips shorter than the track are repeated.
         short = length.sum(1) < self.samples * ratio
         plan = Plan.of(at, length, gaps, gain, ratio)
         x = render(self.noise, plan, self.samples, FADE["noise"])
@@ -125,13 +126,13 @@ class Mixer:
             again = time[None] % torch.as_tensor(lasts, device=self.device)[:, None]
             rows = torch.as_tensor(np.flatnonzero(short), device=self.device)
             x[rows] = x[rows].gather(1, again)
-        # Backwards it is a noise as well.
+        # Reversed noise is a noise, too.
         rows = torch.as_tensor(np.flatnonzero(self.chosen(n, 0.2)), device=self.device)
         x[rows] = x[rows].flip(1)
         return x
 
     def babble(self, n):
-        # Of two, nothing would say which is the noise.
+        # With two voices, either could be the target.
         count = self.rng.choice([3, 4, 6, 8], n)
         owner = torch.as_tensor(np.repeat(np.arange(n), count), device=self.device)
         single = self.voices(self.speech.draw(self.rng, len(owner)), pauses=False)
@@ -139,7 +140,7 @@ class Mixer:
         return torch.zeros(n, self.samples, device=self.device).index_add_(0, owner, single * gain[:, None])
 
     def made(self, n):
-        """Coloured noise, some of it modulated, or gusts of wind, or hum."""
+        """Synthetic noise: coloured, some of it modulated; wind gusts; hum."""
         rng, samples = self.rng, self.samples
         wind = self.chosen(n, 0.3)
         slope = self.tensor(np.where(wind, rng.uniform(1.5, 3, n), rng.uniform(-0.3, 1.2, n)))[:, None]
@@ -165,14 +166,14 @@ class Mixer:
         return x
 
     def noises(self, n):
-        """n noises of level one: recorded, of many voices, or made."""
+        """n noises of mean square 1: recorded, babble or synthetic."""
         u = self.rng.random(n)
         z = torch.zeros(n, self.samples, device=self.device)
         for those, source in ((u < 0.1, self.babble), ((u >= 0.1) & (u < 0.2), self.made), (u >= 0.2, self.recorded)):
             if those.any():
                 z[torch.as_tensor(np.flatnonzero(those), device=self.device)] = source(int(those.sum()))
         z = z / (z.square().mean(1, keepdim=True) + 1e-12).sqrt()
-        # Some swell and fade as others do.
+        # Some have the level envelope of another noise.
         like = torch.as_tensor(np.flatnonzero(self.chosen(n, 0.1)), device=self.device)
         if len(like):
             level = torch.nn.functional.avg_pool1d(z[(like + 1) % n, None].square(), self.rate // 25, self.rate // 50)[:, 0].sqrt()
@@ -180,35 +181,35 @@ class Mixer:
             z[like] /= (z[like].square().mean(1, keepdim=True) + 1e-12).sqrt()
         return z
 
-    # --- ways -----------------------------------------------------------------------------------------------------
+    # --- transfer functions -----------------------------------------------------------------------------------------------------
 
     def colours(self, decibels):
-        """Smooth random responses (examples x frequencies), so strong each, dB."""
+        """Smooth random frequency responses (examples x frequencies) with these standard deviations, dB."""
         weights = self.tensor(self.rng.normal(0, 1, (len(decibels), 5)) * np.asarray(decibels)[:, None])
         return 10 ** (weights @ self.waves / 20)
 
     def rooms(self, n, far):
-        """Responses of n rooms (examples x frequencies) at two places each, half of them made; `far`: the direct sound is that much weaker."""
+        """Responses of n rooms (examples x frequencies) at two positions each, half of them synthetic; `far`: gain of the direct sound."""
         recorded = torch.as_tensor(self.chosen(n, 0.5), device=self.device)[:, None]
         labels = self.room.draw(self.rng, n)
         decay = self.decays(n)
         places = (torch.where(recorded, self.recorded_rooms(labels), self.made_rooms(decay)) for _ in range(2))
-        return [self.heard(place, far) for place in places]
+        return [self.from_peak(place, far) for place in places]
 
     def recorded_rooms(self, labels):
-        """Responses of rooms of these labels (examples x samples)."""
+        """Recorded responses of the rooms with these labels (examples x samples)."""
         at, length = self.room.clips(self.rng, labels[:, None], self.reach)
         ones = np.ones((len(labels), 1))
         return render(self.room, Plan(at, length, 0 * ones, ones, ones[:, 0]), self.reach, 1)
 
     def decays(self, n):
-        """Decays of made rooms, nepers a sample: below and above some 1.5 kHz (examples x 1 each), for 0.15 to 1.2 s to -60 dB."""
+        """Decay rates of synthetic rooms below and above about 1.5 kHz (examples x 1 each), nepers per sample; RT60 of 0.15 to 1.2 s."""
         seconds = np.exp(self.rng.uniform(np.log(0.15), np.log(1.2), n))
         above = seconds * self.rng.uniform(0.4, 1.0, n)
         return [self.tensor(np.log(1e3) / (self.rate * of))[:, None] for of in (seconds, above)]
 
     def made_rooms(self, decay):
-        """Responses with these decays (examples x samples): noise that decays, some early reflections, the direct sound."""
+        """Synthetic responses with these decay rates (examples x samples): direct sound, early reflections, decaying noise."""
         rng, n = self.rng, len(decay[0])
         time = torch.arange(self.reach, device=self.device)[None]
         white = torch.fft.rfft(self.white(n, self.reach), self.size)
@@ -217,7 +218,7 @@ class Mixer:
         low, high = (torch.fft.irfft(part, self.size)[:, : self.reach] * torch.exp(-d * time) for part, d in zip(parts, decay))
         ratio_db = self.tensor(rng.uniform(-5, 15, n))[:, None]
         tail = low + high
-        # It begins after the first reflections.
+        # The tail starts after the direct sound.
         tail = tail * (time > self.tensor(rng.uniform(0.002, 0.01, n) * self.rate)[:, None])
         early = torch.as_tensor(rng.integers(8, int(0.03 * self.rate), (n, 6)), device=self.device)
         tail = tail.scatter_add(1, early, self.tensor(rng.normal(0, 1, (n, 6))) * tail.abs().amax(1, keepdim=True))
@@ -225,8 +226,8 @@ class Mixer:
         tail[:, 0] = 10 ** (ratio_db[:, 0] / 20)
         return tail
 
-    def heard(self, r, far):
-        """Spectra of responses (examples x samples) from their peak on, of level one; in some the room is damped."""
+    def from_peak(self, r, far):
+        """Spectra of responses (examples x samples) from their peak, normalised to unit energy; some are damped."""
         rng, n = self.rng, len(r)
         time = torch.arange(self.reach, device=self.device)[None]
         peak = r.abs().argmax(1, keepdim=True)
@@ -241,7 +242,7 @@ class Mixer:
         return torch.fft.irfft(torch.fft.rfft(x, self.size) * response, self.size)[:, : self.samples]
 
     def snr(self, n, other):
-        """dB; with one other voice in place of noise it is above zero."""
+        """Signal-to-noise ratios, dB; positive where the noise is another voice (`other`)."""
         rng, u = self.rng, self.rng.random(n)
         snr = rng.uniform(-6, 20, n)
         for below, low, high in ((0.33, 0, 12), (0.13, 20, 30), (0.07, -10, -4), (0.03, 30, 60)):
@@ -249,7 +250,7 @@ class Mixer:
         return np.where(other, rng.uniform(3, 15, n), snr)
 
     def scene(self, n):
-        """noisy, voice, who, and the noise: before they are narrowed or damaged."""
+        """Mixture, speech, speakers and noise, before band limits and distortion."""
         rng, one = self.rng, torch.ones((), device=self.device)
         who = self.speech.draw(rng, n)
         x = self.silenced(self.voices(who))
@@ -267,7 +268,7 @@ class Mixer:
             z[rows] = self.voices(self.speech.draw(rng, len(rows))) * 5 + quiet * z[rows]
         moved = self.tensor(np.where(self.chosen(n, 0.15), 0.8, 0))[:, None]
         z = z * torch.exp(moved * interpolated(self.white(n, 6), self.samples))
-        # A room, a microphone; a colour of the noise alone, a tilt of the voice alone.
+        # Room and microphone responses; colouring of speech and of noise alone.
         voice_way = self.colours(np.where(self.chosen(n, 0.15), 5.0, 0))
         noise_way = self.colours(np.where(self.chosen(n, 0.3), 8.0, 0))
         inside = np.flatnonzero(self.chosen(n, 0.4))
@@ -282,9 +283,9 @@ class Mixer:
         microphone = self.colours(np.where(self.chosen(n, 0.5), 6.0, 0))
         x, z = self.through(x, voice_way * microphone), self.through(z, noise_way * microphone)
         a, b = active_power(x, self.rate), self.through(z, (self.hertz >= RUMBLE_HERTZ).to(torch.complex64)).square().mean(1)
-        # Pauses of another voice do not count.
+        # The level of another voice excludes its pauses.
         b = torch.where(torch.as_tensor(other, device=self.device), active_power(z, self.rate), b)
-        # Where no voice is, the noise keeps its level.
+        # Without speech, the noise has mean square 1.
         goal = torch.where(a > 0, a, one)
         z = z * (goal / (b + 1e-12) / 10 ** (self.tensor(self.snr(n, other)) / 10)).sqrt()[:, None]
         y = x + z
@@ -292,14 +293,14 @@ class Mixer:
         return y * scale, x * scale, who, z * scale
 
     def batches(self, n, ahead=1):
-        """Batches of n without end; so many at a time are mixed as one, which an accelerator does in the time of one."""
+        """An endless iterator of batches of n; `ahead` batches are mixed at once, which takes an accelerator no longer than one."""
         while True:
             several = self.batch(n * ahead)
             for i in range(ahead):
                 yield several[i * n : (i + 1) * n]
 
     def batch(self, n):
-        """A `Batch` of mixtures, as narrow as telephones and as damaged as recordings are, some of them."""
+        """A `Batch` of mixtures, some of them band-limited or distorted."""
         rng = self.rng
         y, x, who, z = self.scene(n)
         clipped = self.tensor(np.where(self.chosen(n, 0.03), rng.uniform(2, 4, n), 1e9))[:, None]
@@ -307,7 +308,7 @@ class Mixer:
         u = rng.random(n)
         half = u < 0.15
         top = np.where(half, 4000.0, np.where(u < 0.23, rng.uniform(3300, 7500, n), self.rate))
-        line = self.chosen(n, 0.06)  # a telephone's band
+        line = self.chosen(n, 0.06)  # telephone band
         narrow = np.flatnonzero((u < 0.23) | line)
         if len(narrow):
             rows = torch.as_tensor(narrow, device=self.device)
@@ -319,7 +320,7 @@ class Mixer:
             band = torch.where(torch.as_tensor(line[narrow], device=self.device)[:, None], band, torch.ones_like(band))
             band = band * (self.hertz < self.tensor(top[narrow])[:, None])
             x[rows], y[rows] = self.through(x[rows], band), self.through(y[rows], band)
-            # An upper band that is there has something in it.
+            # A high band that is present is not digitally silent.
             y[rows] += self.tensor(np.where(half[narrow], 0, 1e-5))[:, None] * self.white(k, self.samples)
         u = rng.random(n)
         for those, damage in (

@@ -1,4 +1,4 @@
-"""The speech-presence network: what a recording's own spectrum says of where the voice is. Shapes are (examples, channels, frames, places)."""
+"""The speech-presence networks and their features. Shapes are (examples, channels, frames, places)."""
 
 import numpy as np
 import torch
@@ -6,12 +6,12 @@ import torch.nn.functional as F
 from torch import nn
 
 RATE, WINDOW, HOP, BINS = 16000, 1024, 256, 513
-SINGLE, BANDS, GROUP = 76, 160, 5  # bins that are bands of their own, bands in all, bands that share a place
-PLACES, FEATURES, PAIR = BANDS // GROUP, 3, 2  # two frames share a place, too
+SINGLE, BANDS, GROUP = 76, 160, 5  # bands of one bin, number of bands, bands per place
+PLACES, FEATURES, PAIR = BANDS // GROUP, 3, 2  # frames per place
 
 
 def edges():
-    """First bin of every band, and the number of bins: single bins up to 1.2 kHz, then 84 bands on a logarithmic scale."""
+    """First bin of every band, and the number of bins: bands of one bin up to 1.2 kHz, then 84 bands on a logarithmic scale."""
     wide = np.round(SINGLE * (BINS / SINGLE) ** (np.arange(BANDS - SINGLE + 1) / (BANDS - SINGLE))).astype(int)
     return np.concatenate([np.arange(SINGLE), wide])
 
@@ -33,7 +33,7 @@ AVERAGES = averages()
 
 
 def interpolation():
-    """Weights (bands x bins) that spread values of bands over bins, linear between the centres of bands."""
+    """Weights (bands x bins) of the linear interpolation from the centres of bands to bins."""
     e = edges()
     centre = (e[:-1] + e[1:] - 1) / 2
     w = np.zeros((BANDS, BINS), np.float32)
@@ -46,13 +46,13 @@ def interpolation():
 
 
 def levels(power, e):
-    """Mean powers of bands that begin and end at the bins `e` (frames x bins -> frames x bands)."""
+    """Mean powers of bands with the edges `e` (frames x bins -> frames x bands)."""
     return np.add.reduceat(power[:, : e[-1]], e[:-1], axis=1) / np.diff(e)
 
 
 def relative(p, whole):
-    """Of mean powers (frames x bands): their logarithms against `whole`, against the band's quiet (its 10 % quantile over
-    time), and the band's quiet against `whole`. FEATURES x frames x bands."""
+    """Features (FEATURES x frames x bands) of mean powers (frames x bands), in the log domain: relative to `whole`; relative to the quiet
+    level of the band (its 10 % quantile over time); and this quiet level relative to `whole`."""
     level = np.log(p + np.exp(whole) * 1e-9)
     quiet = np.sort(level, axis=0)[len(level) // 10]
     quiets = np.broadcast_to(quiet, level.shape)
@@ -60,8 +60,8 @@ def relative(p, whole):
 
 
 def levels_of(power, half):
-    """Mean powers of bands (n x frames x BANDS), and which bands there are (n x 1 x BANDS), of powers (n x frames x bins) of
-    recordings of which `half` (n) have no upper half."""
+    """Mean powers of bands (n x frames x BANDS), and which bands are present (n x 1 x BANDS), from powers (n x frames x bins); recordings
+    in `half` (n) are sampled at 8 kHz."""
     device = power.device
     averages = torch.from_numpy(AVERAGES).to(device)
     there = torch.arange(BANDS, device=device) < torch.where(half, HALF_BANDS, BANDS)[:, None, None]
@@ -69,9 +69,9 @@ def levels_of(power, half):
 
 
 def features(power, half):
-    """power: n x frames x bins of whole recordings; half (n): which are at 8 kHz. -> n x FEATURES x frames x BANDS, float32: the
-    logarithms of the bands' powers against the recording's mean, against the band's quiet (its 10 % quantile over time),
-    and the quiet against the mean. Absent bands are zero."""
+    """Features (n x FEATURES x frames x BANDS, float32) of whole recordings, from powers (n x frames x bins); half (n): which are sampled at
+    8 kHz. In the log domain: power of a band relative to the mean of the recording; relative to the quiet level of the band (its 10 %
+    quantile over time); and this quiet level relative to the mean. Zero for absent bands."""
     p, there = levels_of(power, half)
     mean = p.sum((1, 2)) / (there.sum((1, 2)) * p.shape[1]) + 1e-30
     whole = torch.log(mean)[:, None, None]
@@ -82,7 +82,7 @@ def features(power, half):
 
 
 def features_of(power, bands):
-    """The same of one recording in numpy: frames x bins -> FEATURES x frames x BANDS; `bands`: BANDS or HALF_BANDS."""
+    """`features` of one recording in numpy: frames x bins -> FEATURES x frames x BANDS; `bands`: BANDS or HALF_BANDS."""
     full = np.zeros((1, len(power), BINS), np.float32)
     full[0, :, : power.shape[1]] = power
     return features(torch.from_numpy(full), torch.tensor([bands == HALF_BANDS]))[0].numpy()
@@ -102,25 +102,24 @@ def on_bands(x, pair):
 
 
 class Near(nn.Conv2d):
-    """Convolution over (frames, places): of every place and its neighbours, of frames on both sides or, causal, of the past."""
+    """Convolution over neighbouring places and over frames, of both sides or, if causal, of the past."""
 
     def __init__(self, inputs, outputs, dilation, causal):
         taps = 2 if causal else 3
         super().__init__(inputs, outputs, (taps, 3), padding=(dilation, 1), dilation=(dilation, 1))
 
     def forward(self, x):
-        # With two taps, the padding at the end would be the future.
+        # Two taps with padding on both sides give `dilation` frames too many, at the end.
         return super().forward(x)[:, :, : x.shape[2]]
 
 
 def ends_of(recurrence):
-    """How the names of the weights of each direction end."""
+    """Suffixes of the names of the weights, by direction."""
     return ("l0", "l0_reverse") if recurrence.bidirectional else ("l0",)
 
 
 class Turn(nn.Module):
-    """Gated recurrent units over places or over frames, in both directions or onwards, added to what comes in (n, frames, places,
-    channels)."""
+    """A residual layer of gated recurrent units over places or over frames (n, frames, places, channels), bidirectional or forward."""
 
     def __init__(self, channels, units, over_frames, both):
         super().__init__()
@@ -131,7 +130,7 @@ class Turn(nn.Module):
 
     def forward(self, x):
         if x.is_cuda:
-            # Elsewhere there may be no Triton.
+            # Triton may be missing on other devices.
             import recurrence
 
             return x + self.join(recurrence.run(self.norm, self.recurrence, x, self.over_frames))
@@ -142,8 +141,8 @@ class Turn(nn.Module):
 
 
 class PresenceNet(nn.Module):
-    """Convolutions around recurrence over places and over frames, in turns (dual-path; Luo, Chen and Yoshioka 2020). Of whole
-    recordings, two frames share a place; the causal one takes frame by frame."""
+    """Convolutions around recurrence over places and over frames alternately (dual-path; Luo, Chen and Yoshioka 2020). The network for whole
+    recordings processes pairs of frames, the causal one single frames."""
 
     def __init__(self, channels=64, over_places=40, over_frames=64, near=(1,), turns=3, after=(1,), causal=False):
         super().__init__()
@@ -162,7 +161,7 @@ class PresenceNet(nn.Module):
         x = F.leaky_relu(self.first(on_places(x, self.pair)) + self.place, 0.1)
         for layer in self.near:
             x = x + F.leaky_relu(layer(x), 0.1)
-        # In bf16 a step takes two thirds of the time on an accelerator; processors gain nothing from it here.
+        # On an accelerator, bf16 reduces the time of a step by a third; on processors it does not help.
         half = x.is_cuda and torch.is_autocast_enabled("cuda")
         with torch.autocast(x.device.type, torch.bfloat16, enabled=half):
             x = x.float().permute(0, 2, 3, 1)
@@ -175,7 +174,7 @@ class PresenceNet(nn.Module):
 
 
 class CausalPresenceNet(PresenceNet):
-    """The live one, as large as fits its share of a processor."""
+    """The causal network of the live denoiser."""
 
     def __init__(self, channels=48, over_places=32, over_frames=64, near=(), turns=4, after=()):
         super().__init__(channels, over_places, over_frames, near, turns, after, causal=True)

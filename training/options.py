@@ -1,4 +1,4 @@
-"""Options of several scripts, of eval/ too, and the line by which they end. Needs no package, as train.py may run where few are."""
+"""Argument types and error reporting of scripts here and in eval/. Imports no package, as train.py may run where few are installed."""
 
 import argparse
 import math
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def run(main):
-    """Runs a script: a file that cannot be read or written, or a program that fails, ends it with one line."""
+    """Runs a script; errors of files and programs end it with one line."""
     try:
         main()
     except subprocess.CalledProcessError as error:
@@ -33,7 +33,7 @@ def whole(text):
 
 
 def from_zero(text):
-    """A number from 0 on."""
+    """A number, 0 or more."""
     value = int(text)
     if value < 0:
         raise argparse.ArgumentTypeError(f"{text}: expected 0 or more")
@@ -41,7 +41,7 @@ def from_zero(text):
 
 
 def several(text):
-    """A count of which there is a standard error, 2 or more."""
+    """A count for a standard error, 2 or more."""
     value = int(text)
     if value < 2:
         raise argparse.ArgumentTypeError(f"{text}: expected 2 or more")

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Weights of the pool of model and network where the network is not certain: `pool.py mix`, `pool.py dump`, `pool.py learn`.
+"""Trains the weights of the pool of model and network for recordings where the network is uncertain.
 
     pool.py mix MIXTURES --data DATA                    mixtures of expressive and ordinary voices, and of noise alone
-    pool.py dump DENOISE MIXTURES DUMPS                 the log odds that the program DENOISE finds for them
+    pool.py dump DENOISE MIXTURES DUMPS                 log odds of model and network, by the program DENOISE
     pool.py learn DUMPS OUT.safetensors [--reference OUT.csv] [--judge DUMPS ...]
 
-MIXTURES has `clean/KIND__NN.wav` and `noisy/KIND__NN.wav` (the same names), and so may folders of other mixtures; `dump` takes any
-such folder. The program's own log odds of model and network are kept, so that learning takes minutes on one thread. `--judge`
-prints the SI-SDR by kind on other dumps, with constant weights and with those that were learned, by gains that are applied here.
+MIXTURES has `clean/KIND__NN.wav` and `noisy/KIND__NN.wav` (the same names); `dump` accepts any such folder. DUMPS hold the log odds of the
+program, so that training takes minutes on one thread. `--judge` prints SI-SDR by kind for other dumps, with constant and with trained
+weights; this script applies the gains.
 """
 
 import argparse
@@ -37,9 +37,9 @@ from prepare import highpass, read, sound_files, speech_files, trim
 # --- mixtures -----------------------------------------------------------------------------------------------------------
 
 CRIES = ("angry", "cry", "death-cry", "emotion", "laugh", "pain", "scream", "shout", "sigh", "taunt")
-# Of so many mixtures each; `alone` is noise alone, of which the pool must not make a voice.
+# Fractions of the mixtures; `alone` is noise alone, which the pool must not keep.
 SHARES = dict(cry=0.27, natural=0.33, made=0.15, ordinary=0.17, alone=0.08)
-# Kinds of noise that are drawn more often: those that are taken for voices, and their like.
+# Weights of kinds of noise that resemble voices; others have 2.
 LIKE_VOICES = dict(baby=14, human=8, dog=6, animal=4, bigcat=3, bird=3, siren=3, babble=5, music=3)
 SECONDS = (4.0, 8.0)
 SNR = (-5.0, 20.0)
@@ -51,7 +51,7 @@ def emotions(data):
 
 
 def sources(data):
-    """By kind of mixture: files by voice."""
+    """Files by kind of mixture and voice."""
     by_emotion, kinds = emotions(data), {kind: {} for kind in SHARES}
     for voice, path in speech_files(data, [], False):
         if "speech_expressive" in path:
@@ -64,7 +64,7 @@ def sources(data):
 
 
 def noises(data):
-    """Files, and how often each is drawn."""
+    """Files and their probabilities."""
     files = sound_files(Path(data) / "noise_train") + sound_files(Path(data) / "noise_more")
     kinds = [Path(f).name.split("__")[0] for f in files]
     counts = {kind: kinds.count(kind) for kind in kinds}
@@ -73,12 +73,12 @@ def noises(data):
 
 
 def cut_anywhere(x, n, rng):
-    """Like `cut`, but the part may begin anywhere in a noise that is repeated. `cut` would make other mixtures."""
+    """Like `cut`, but the section may begin anywhere in a repeated noise. `cut` would change the mixtures."""
     return cut(np.tile(x, -(-n // len(x)) + 1), n, rng)
 
 
 def voice_track(kind, files, n, rng):
-    """One voice: a cry or two, or sentences with pauses."""
+    """One voice: one to three cries, or sentences with pauses."""
     x = np.zeros(n)
     at = int(rng.uniform(0.2, 1.2) * RATE)
     count = rng.integers(1, 4) if kind == "cry" else 9
@@ -127,7 +127,7 @@ def mix(out, data, count, seed):
             else:
                 power, snr = (z**2).mean(), 0.0
             z = z * np.sqrt(power / max((highpass(z, 75, RATE) ** 2).mean(), 1e-20) / 10 ** (snr / 10))
-            # Nowhere digital silence, whose frames the program leaves out.
+            # The program skips frames of digital silence, so there must be none.
             y = x + z + 1e-5 * np.abs(x + z).max() * rng.standard_normal(n)
             scale, name = 0.5 / np.abs(y).max(), f"{kind}__{i:03d}.wav"
             for side, values in (("clean", x), ("noisy", y)):
@@ -138,15 +138,15 @@ def mix(out, data, count, seed):
     print(len(rows), "mixtures")
 
 
-# --- what the program finds ---------------------------------------------------------------------------------------------
+# --- log odds of the program ---------------------------------------------------------------------------------------------
 
 BLOCK = re.compile(r"bins=(\d+) bands=(\d+) model=\[(.*?)\] network=\[(.*?)\] levels=\[(.*?)\]")
 
 
 def dump(denoise, mixtures, out, jobs):
-    """Of every mixture of one block: log odds of the model on bins and of the network on bands, levels of bands (frames x values,
-    in hundredths), and both recordings."""
-    # Of all kinds in turn, so that a part of them is valid, too.
+    """Writes, for every mixture of one block, log odds of the model by bin and of the network by band, levels of bands (frames x values,
+    in hundredths), and mixture and speech."""
+    # Kinds alternate, so that an interrupted run has all of them.
     noisy = sorted(Path(mixtures).glob("noisy/*.wav"), key=lambda path: path.stem.split("__")[::-1])
     if not noisy:
         raise SystemExit(f"{mixtures}/noisy: no WAV files")
@@ -174,7 +174,7 @@ def dump(denoise, mixtures, out, jobs):
         if len(values["model"]) != frames:
             print(path.name, "is left out:", len(values["model"]), "of", int(frames), "frames")
             return
-        # Renamed once it is whole: an interrupted one is made again.
+        # Renamed when complete, so that an interrupted run recomputes it.
         part = out / f"{path.stem}.part"
         with open(part, "wb") as f:
             np.savez(f, noisy=recorded, clean=clean, rate=rate, voice=voice.get(path.name, ""), **values)
@@ -189,23 +189,23 @@ def dump(denoise, mixtures, out, jobs):
 # As in src/presence/pool.rs and src/wiener/fusion.rs.
 NEAR, NEAR_BANDS = (4, 15, 47), 6  # pairs of frames, and bands, to either side
 CERTAIN = (1.0, 4.0)
-LEARNED = (5.0, 8.0)  # what is less certain is drawn more often
+LEARNED = (5.0, 8.0)  # certainties between which the probability of an example falls
 MORE, LESS = 0.95, 0.9
 FLOOR = 10 ** (-45 / 20)
-MOST = 8.0  # of the shift
+MOST = 8.0  # maximum shift
 PRESENT_BINS, NEAR_FRAMES, MIN_LOG_ODDS, SLOPE = 8, 16, -1.0, 4.0
 INPUTS, HIDDEN = 23, (32, 16)
-PART = 200  # frames of a step
+PART = 200  # frames of an example per step
 
 
 def paired(x):
-    """Means over pairs of frames (frames x bands); a last frame may be alone."""
+    """Means over pairs of frames (frames x bands); an odd last frame is kept."""
     last = x[-1:] if len(x) % 2 else x[:0]
     return torch.cat([x[: len(x) // 2 * 2].unflatten(0, (-1, 2)).mean(1), last])
 
 
 def near(x, reach, axis):
-    """Means over so many neighbours to either side, as far as there are any."""
+    """Means over up to `reach` neighbours on either side."""
     n = x.shape[axis]
     sums = torch.cat([torch.zeros_like(x.narrow(axis, 0, 1)), x.cumsum(axis)], axis)
     at = torch.arange(n)
@@ -225,7 +225,7 @@ def odds_of(kept, whole):
 
 
 def certainty_of(network):
-    """The log odds above which 0.5 % of them lie."""
+    """The 99.5 % quantile of the log odds."""
     n = network.numel()
     return network.flatten().kthvalue(n - n // 200).values
 
@@ -250,7 +250,7 @@ def inputs(model, network, levels):
 
 
 class Pool(nn.Module):
-    """From the inputs of bands and pairs to the log odds by which the network's weight grows, and a shift of the log odds."""
+    """Maps the inputs of bands and pairs to a change of the logit of the network's weight, and to a shift of the log odds."""
 
     def __init__(self):
         super().__init__()
@@ -267,13 +267,13 @@ class Pool(nn.Module):
 
 
 def presence_of(odds):
-    """Probability of voice near each frame, from log odds (frames x bins)."""
+    """Probability of speech near each frame, from log odds (frames x bins)."""
     eighth = odds.topk(PRESENT_BINS, 1).values[:, -1]
     return torch.sigmoid(SLOPE * (F.max_pool1d(eighth[None], 2 * NEAR_FRAMES + 1, 1, NEAR_FRAMES)[0] - MIN_LOG_ODDS))
 
 
 class Example:
-    """One dump, with what learning needs of it."""
+    """A dump with derived values for training."""
 
     def __init__(self, path):
         d = np.load(path)
@@ -281,7 +281,7 @@ class Example:
         self.kind = self.name.split("__")[0]
         self.model, network, levels = (torch.from_numpy(d[key].astype(np.float32) / 100) for key in ("model", "network", "levels"))
         bins, bands = self.model.shape[1], network.shape[1]
-        # What lies above the highest band is like it.
+        # Bins above the highest band have its values.
         spread = torch.from_numpy(interpolation())[:, :bins]
         self.spread = torch.cat([spread[: bands - 1], spread[bands - 1 :].sum(0, keepdim=True)])
         self.network = network @ self.spread
@@ -292,13 +292,13 @@ class Example:
         self.inputs = inputs(self.model @ torch.from_numpy(AVERAGES[:bins, :bands]), network, levels)
         self.presence = presence_of(self.network)[:, None]
         self.noisy, self.clean = (torch.from_numpy(d[key].astype(np.float32)) for key in ("noisy", "clean"))
-        # The program does not depend on how loud a recording is.
+        # The gains of the program do not depend on the level.
         scale = self.noisy.square().mean().rsqrt()
         self.noisy, self.clean = self.noisy * scale, self.clean * scale
         self.noisy_spectrum, self.clean_spectrum = self.spectra()
 
     def spectra(self):
-        """Of mixture and voice (frames x bins x 2), of mean power one; frames begin where those of the program do."""
+        """Spectra of mixture and speech (frames x bins x 2), with mean power 1; frames as in the program."""
         window, hop = (int(self.rate * x / RATE) for x in (WINDOW, HOP))
         pad = lambda x: F.pad(x, (window - hop, window + hop))
         both = (torch.stft(pad(x), window, hop, window=torch.hann_window(window), center=False, return_complex=True) for x in (self.noisy, self.clean))
@@ -307,7 +307,7 @@ class Example:
         return noisy * scale, clean * scale
 
     def voice_of(self, gain):
-        """The samples that are left of the mixture by these gains."""
+        """The mixture after these gains, samples."""
         window, hop = (int(self.rate * x / RATE) for x in (WINDOW, HOP))
         hann, n = torch.hann_window(window), len(self.noisy)
         frames = torch.fft.irfft(gain * torch.view_as_complex(self.noisy_spectrum), window) * hann
@@ -316,7 +316,7 @@ class Example:
         return sums[window - hop :][:n]
 
     def gain(self, net=None, share=None, part=slice(None)):
-        """Gains (frames x bins) of so many frames; the first must be that of a pair."""
+        """Gains (frames x bins) of a range of frames, which starts with a pair."""
         share = self.share if share is None else share
         model, network, presence = self.model[part], self.network[part], self.presence[part]
         weight = torch.where(model > network, MORE, LESS)
@@ -338,8 +338,8 @@ def decibels(voice, error):
 
 
 def loss_of(example, net, rng):
-    """Of a part of an example: compressed spectra, the signal-to-noise ratio, and what it falls below that of the mixture; of noise
-    alone the level of what is left."""
+    """Loss of a section of an example: distance of compressed spectra, signal-to-noise ratio, and its decrease relative to the mixture;
+    without speech, the level of the residual noise."""
     frames = len(example.model)
     first = int(rng.integers(0, max(frames - PART, 0) // PAIR + 1)) * PAIR
     part = slice(first, first + PART)
@@ -351,7 +351,7 @@ def loss_of(example, net, rng):
     if voice > 1e-4:
         after, before = (decibels(voice, (x - clean).square().mean()) for x in (found, noisy))
         return loss - 0.02 * after + 0.1 * torch.relu(before - after)
-    # Where no voice is, what is left counts: a network that misses a voice is as uncertain as one that finds none.
+    # In noise alone, the network is as uncertain as for a voice that it misses, so residual noise has a weight.
     return loss + 0.02 * decibels(found.square().mean(), noisy.square().mean())
 
 
@@ -369,7 +369,7 @@ def learn(examples, steps, batch, seed):
     net = Pool()
     optimizer = torch.optim.AdamW(net.parameters(), 1e-3, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, steps)
-    # Most of what is learned is from those where it is used.
+    # Examples with uncertain networks, for which the pool is used, are drawn more often.
     share = np.array([3.25 if example.kind == "alone" else 0.25 + example.drawn for example in examples])
     for step in range(steps):
         chosen = rng.choice(len(examples), batch, p=share / share.sum())
@@ -390,7 +390,7 @@ def score(example, out):
 
 
 def judge(examples, net):
-    """Prints SI-SDR by kind: input, constant weights, change; of noise alone what is left, dB."""
+    """Prints SI-SDR by kind: input, constant weights, change; for noise alone its output level, dB."""
     rows = {}
     with torch.no_grad():
         for example in examples:
@@ -410,7 +410,7 @@ def judge(examples, net):
 
 
 def export(net, examples, out, reference):
-    """Writes the network, rows of weights by input and then the biases, and what it gives for a few inputs."""
+    """Writes the network (rows of weights by input, then biases) and reference outputs for a few inputs."""
     tensors = [
         (name, "F32", torch.cat([layer.weight.detach().T, layer.bias.detach()[None]]).numpy().ravel())
         for name, layer in zip(("first", "second", "third"), net.layers)
@@ -430,7 +430,7 @@ def export(net, examples, out, reference):
 
 
 def evidence():
-    """Log odds of model and network, and levels (frames x BANDS), that the program's test makes as well."""
+    """Synthetic log odds of model and network, and levels (frames x BANDS), as in the test of the program."""
     t, b = np.mgrid[0:119, 0:BANDS].astype(np.float64)
     made = 4 * np.sin(0.05 * t * (1 + b % 7)) - b / 40, 3 * np.cos(0.3 * b + 0.1 * t) - 2, 2 * np.sin(0.2 * b) + np.cos(0.07 * t) - b / 30
     model, network, level = (torch.from_numpy(x.astype(np.float32)) for x in made)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Decode all that a network may learn from, once: OUT/{speech,noise,room}-NN.npy (int16 or float16, end to end, at most 60 MiB
-each) and OUT/index.json.
+"""Decodes all training recordings once, to OUT/{speech,noise,room}-NN.npy (int16 or float16, concatenated, at most 60 MiB each) and
+OUT/index.json.
 
     prepare.py --data DATA [--speech FOLDER ...] [--noise FOLDER ...] [--full-band] [--made 0.3] OUT
 
-Of a FOLDER with a manifest.csv, as gather.py writes it, only the files in it are taken: others are of earlier runs with other settings.
-Nothing of the voices kept for development (DATA/dev/voices16.txt) is taken, and from FOLDERs nothing of the voices and of the sources of
-noise that the development sets have (DATA/dev, DATA/dev_expressive). Other sources have the same recordings under other names. Therefore a
-recording with a second of one kept apart (KEPT) is left out by its sound (same_sound.py), and printed. Mono, 16 kHz, or 48 kHz of what
-was recorded at 44.1 kHz and more. Of so many clips (--made) a raised, shouted or whispered one is made, too (voices.py).
+A FOLDER with a manifest.csv of gather.py gives the files in it only: others are of earlier runs with other settings. Left out are the
+voices reserved for development (DATA/dev/voices16.txt) and, in FOLDERs, voices and sources of noise of the development sets (DATA/dev,
+DATA/dev_expressive). As the same recording may have several names, recordings that share a second with a held-out one (KEPT) are detected
+by their sound (same_sound.py), left out and printed. Output is mono at 16 kHz or, with --full-band, at 48 kHz from recordings at 44.1 kHz
+or more. For a fraction of the clips (--made), a raised, shouted or whispered version is added (voices.py).
 """
 
 import argparse
@@ -30,7 +30,7 @@ from options import existing_folder, fraction, run
 NARROW, FULL = 16000, 48000  # Hz
 PART_BYTES = 60 << 20
 ENDINGS = (".flac", ".opus", ".wav", ".ogg")
-# Folders of DATA to develop on and to report on.
+# Folders of DATA with development and test recordings.
 KEPT = ("dev/noise", "dev/speech16", "dev/speech48", "dev_expressive", "noise", "noizeus/clean", "voicebank_p232/clean")
 
 
@@ -52,7 +52,7 @@ def highpass(x, hertz, rate):
 
 
 def trim(x, rate):
-    """Without the silence at both ends."""
+    """Removes silence at both ends."""
     m = rate // 100
     p = (x[: len(x) // m * m].reshape(-1, m) ** 2).mean(1)
     loud = np.flatnonzero(p > 1e-4 * p.max()) if len(p) else []
@@ -60,7 +60,7 @@ def trim(x, rate):
 
 
 class Pack:
-    """Recordings of one kind (speech, noise, room), written in parts. The index has (label, part, first sample, samples)."""
+    """Writes recordings of one kind (speech, noise, room) in parts. Rows of the index are (label, part, first sample, samples)."""
 
     def __init__(self, out, kind, dtype):
         self.out, self.kind, self.dtype = out, kind, dtype
@@ -93,12 +93,12 @@ class Pack:
 
 
 def plain(name):
-    """Without the zeros before numbers: gather.py writes so762-114, the development sets so762-0114."""
+    """Removes leading zeros of numbers: so762-114 of gather.py is so762-0114 in the development sets."""
     return re.sub(r"(?<!\d)0+(?=\d)", "", name)
 
 
 def in_development(data, part):
-    """The parts of names, between `__`, of the recordings of development: voices (part 0) or sources of noise (part 1)."""
+    """Names of voices (part 0) or of sources of noise (part 1) of the development recordings; `__` separates parts of file names."""
     folders = ["dev/speech16", "dev/speech48", "dev_expressive"] if part == 0 else ["dev/noise"]
     names = (os.path.basename(f).split("__") for folder in folders for f in glob.glob(os.path.join(data, folder, "*__*")))
     return {plain(name[part]) for name in names}
@@ -109,14 +109,14 @@ def sound_files(folder):
 
 
 def kept_apart(data):
-    """(path, samples at the rate of same_sound.py) of all recordings kept apart."""
+    """(path, samples at the rate of same_sound.py) of all held-out recordings."""
     paths = [f for folder in KEPT for f in sound_files(os.path.join(data, folder))]
     paths += sorted({os.path.join(data, f) for f in kept_clips(data)})
     return ((f, read(f, same_sound.RATE)) for f in paths)
 
 
 def recordings_in(folder):
-    """(name, samples at the rate of same_sound.py) in a folder of sound files, or in one that this program has made."""
+    """(name, samples at the rate of same_sound.py) in a folder of sound files, or of this script."""
     index = os.path.join(folder, "index.json")
     if not os.path.exists(index):
         yield from ((f, x) for (_, f, x), _ in readable(((None, f) for f in sound_files(folder)), same_sound.RATE))
@@ -131,7 +131,7 @@ def recordings_in(folder):
 
 
 def readable(files, rate):
-    """((label, path, samples), samples at the rate of same_sound.py) of all files (label, path) without errors."""
+    """((label, path, samples), samples at the rate of same_sound.py) of all readable files (label, path)."""
     for label, f in files:
         try:
             x = read(f, rate)
@@ -142,7 +142,7 @@ def readable(files, rate):
 
 
 def without_copies(kept, files, rate):
-    """(label, samples) of all files (label, path) that have nothing of the recordings kept apart."""
+    """(label, samples) of all files (label, path) that share no sound with the held-out recordings."""
     count = 0
     for (label, f, x), match in kept.compared(readable(files, rate)):
         if match:
@@ -154,7 +154,7 @@ def without_copies(kept, files, rate):
 
 
 def manifest_of(folder):
-    """Rows of the manifest of a folder by file; none if it has no manifest."""
+    """Rows of the manifest of a folder by file; `None` without a manifest."""
     try:
         with open(os.path.join(folder, "manifest.csv"), newline="") as f:
             return {row["file"]: row for row in csv.DictReader(f)}
@@ -163,7 +163,7 @@ def manifest_of(folder):
 
 
 def listed(files, manifest, folder):
-    """The files that the manifest of their folder has, or all without one."""
+    """Files that are listed in the manifest of their folder; all files without a manifest."""
     found = [f for f in files if f.endswith(ENDINGS) and (manifest is None or os.path.basename(f) in manifest)]
     if manifest is not None and len(found) < (count := sum(f.endswith(ENDINGS) for f in files)):
         print(f"recordings in {folder} left out, as its manifest.csv lacks them: {count - len(found)}", flush=True)
@@ -171,7 +171,7 @@ def listed(files, manifest, folder):
 
 
 def speech_files(data, folders, full_band):
-    """(voice, path) of clean speech; lossless folders come first, and a clip that two folders have is taken once."""
+    """(voice, path) of clean speech without duplicates; lossless folders come first."""
     kept_voices = {os.path.basename(f).split("-")[0].split("_")[0] for f in kept_clips(data)}
     own = ["speech48_train"] if full_band else ["librispeech251", "vctk4", "speech_train", "speech_expressive"]
     taken, sources, apart = {}, set(), in_development(data, 0)
@@ -203,7 +203,7 @@ def noise_files(data, folders, full_band):
         for f in listed(sorted(glob.glob(os.path.join(folder, "*__*"))), manifest if folder in folders else None, folder):
             base = os.path.basename(f)
             stem = os.path.splitext(base)[0]
-            # gather.py adds a checksum to the name of the source, and a number to the pieces of one recording.
+            # gather.py appends a checksum to the name of the source, and a number to pieces of a recording.
             if folder in folders and plain(re.sub(r"-[0-9a-f]{12}(-\d+)?$", "", stem.split("__")[1])) in apart:
                 continue
             if not (full_band and rates.get(base, FULL) < 44100):
@@ -217,7 +217,7 @@ def main():
     a.add_argument("--speech", type=existing_folder, nargs="*", default=[])
     a.add_argument("--noise", type=existing_folder, nargs="*", default=[])
     a.add_argument("--full-band", action="store_true")
-    a.add_argument("--made", type=fraction, default=0.3, help="of so many clips one is made that is raised, shouted or whispered")
+    a.add_argument("--made", type=fraction, default=0.3, help="fraction of clips with a raised, shouted or whispered version")
     a.add_argument("out")
     a = a.parse_args()
     rate = FULL if a.full_band else NARROW
@@ -227,7 +227,7 @@ def main():
     kept = same_sound.Kept(kept_apart(a.data))
     os.makedirs(a.out, exist_ok=True)
     index_path = os.path.join(a.out, "index.json")
-    # An interrupted run leaves no index of an earlier one, whose parts it has replaced.
+    # An interrupted run must not leave the index of an earlier one.
     if os.path.exists(index_path):
         os.remove(index_path)
 

@@ -1,4 +1,4 @@
-"""Recordings on the device that learns, and tracks cut from them: shapes are (tracks, samples)."""
+"""Recordings in the memory of the training device, and tracks that are cut from them. Shapes are (tracks, samples)."""
 
 import glob
 import json
@@ -7,14 +7,13 @@ import os
 import numpy as np
 import torch
 
-# How much more often kinds of noise, and voices, are drawn than by how much there is of them: less often those of speechocean762, which
-# are many and recorded at home.
+# Factors on the probability of a noise kind or of a group of voices. Those of speechocean762 are many, and recorded at home.
 PREFERENCE = dict(event=1.3, impulsive=1.3, vehicle=1.6, babble=2.5, wind=3.0, tonal=0.9, so762=0.3)
-MADE = 0.2  # the same of what voices.py makes of a voice, `made-KIND-VOICE`
-ENOUGH = 15  # seconds: of which there is less is drawn less often, as tracks would repeat its clips
-SCALE = 32000  # of whole numbers, for one
-TAPS = 16  # of the interpolation between samples
-KAISER = 6.0  # shape of its window
+MADE = 0.2  # the factor of the voices that voices.py synthesises, `made-KIND-VOICE`
+ENOUGH = 15  # seconds; shorter ones are drawn less often, as their clips would be repeated
+SCALE = 32000  # integer value of full scale
+TAPS = 16  # of the resampling filter
+KAISER = 6.0  # shape parameter of its window
 
 
 def index_of(folder):
@@ -23,7 +22,7 @@ def index_of(folder):
 
 
 class Recordings:
-    """All recordings of one kind (speech, noise, room) that prepare.py has decoded, end to end in one tensor on `device`."""
+    """All recordings of one kind (speech, noise, room), as decoded by prepare.py, concatenated in one tensor on `device`."""
 
     def __init__(self, folder, kind, device):
         rows = sorted(index_of(folder)[kind])
@@ -41,21 +40,21 @@ class Recordings:
         owner = np.array([number[row[0]] for row in rows])
         self.first = np.searchsorted(owner, np.arange(len(self.labels)))
         self.count = np.bincount(owner, minlength=len(self.labels))
-        # A voice is drawn by the root of how much of it there is, a kind of noise likewise.
+        # The probability of a voice or a kind of noise is proportional to the square root of its duration.
         samples = np.bincount(owner, self.length, minlength=len(self.labels))
         share = np.sqrt(samples) * [preference(label) for label in self.labels]
         share *= np.minimum(1, samples / (ENOUGH * index_of(folder)["rate"]))
         self.cumulative = np.cumsum(share) / share.sum()
 
     def draw(self, rng, *shape):
-        """Numbers of labels."""
+        """Random indices of labels."""
         return np.minimum(np.searchsorted(self.cumulative, rng.random(shape)), len(self.labels) - 1)
 
     def clips(self, rng, labels, longest):
-        """Of every label a clip, or a part of it of at most `longest` samples: first sample, samples. Labels are equal along the last
-        axis, and a clip comes again once all of its label have come."""
+        """A clip for each label, cut to at most `longest` samples: first sample and number of samples. Labels are equal along the last axis;
+        along it, a clip is repeated only after all other clips of its label."""
         count, pieces = self.count[labels], np.arange(labels.shape[-1])
-        # A step without a common factor visits all clips of a label, from a random one on.
+        # A step that is coprime to the number of clips visits all of them, starting at a random one.
         start = (rng.random(labels.shape[:-1] + (1,)) * count).astype(int)
         step = 1 + (rng.random(labels.shape[:-1] + (1,)) * np.maximum(count - 1, 1)).astype(int)
         step += (np.gcd(step, count) > 1) * (1 - step)
@@ -66,36 +65,36 @@ class Recordings:
 
 
 class Plan:
-    """Of which clips a track is put together: (tracks, pieces) each but for `ratio` (tracks), how fast they run."""
+    """The clips of tracks: first sample in the recordings, length, start in the track, gain (tracks, pieces); and speed (`ratio`, tracks)."""
 
     def __init__(self, at, length, start, gain, ratio):
         self.at, self.length, self.start, self.gain, self.ratio = at, length, start, gain, ratio
 
     @staticmethod
     def of(at, length, gaps, gain, ratio):
-        """One after the other; `gaps` (samples) before each."""
+        """Clips in sequence, with `gaps` (samples) before each."""
         lasts = length / ratio[:, None] + gaps
         start = np.concatenate([np.zeros((len(at), 1)), np.cumsum(lasts, 1)[:, :-1]], 1) + gaps
-        # On whole samples, what runs at its own speed stays as it is.
+        # At speed 1, integer starts avoid resampling.
         return Plan(at, length, np.round(start), gain, ratio)
 
 
 def preference(label):
-    """How much more often recordings of this label are drawn than by how much there is of them."""
+    """Factor on the probability of a label."""
     parts = label.split("-", 2)
     made = parts[0] == "made"
     return PREFERENCE.get(parts[-1].split("-")[0] if made else parts[0], 1.0) * (MADE if made else 1)
 
 
 def sinc(away, cutoff):
-    """Weights of samples so far away (samples) in the interpolation, of frequencies up to `cutoff` times half the sample rate."""
+    """The resampling filter at distances `away` (samples): a sinc, with the cut-off relative to the Nyquist frequency, in a Kaiser window."""
     window = torch.special.i0(KAISER * (1 - (2 * away / TAPS).square()).clamp(min=0).sqrt()) / float(np.i0(KAISER))
     return cutoff * torch.sinc(cutoff * away) * window
 
 
 def render(recordings, plan, samples, fade, offset=0):
-    """The tracks of a plan from the sample `offset` on. Where they run faster or slower, a sinc of TAPS samples in a Kaiser window, as low
-    as keeps what runs faster below half the sample rate."""
+    """The tracks of a plan from the sample `offset` on. At speeds other than 1 they are resampled by `sinc`, with a cut-off that avoids
+    aliasing."""
     data = recordings.data
     device = data.device
     tensor = lambda values, dtype: torch.as_tensor(np.ascontiguousarray(values), dtype=dtype, device=device)

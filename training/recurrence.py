@@ -1,5 +1,5 @@
-"""Normalised gated recurrent units on an accelerator: all frames, or all places, in one kernel. The framework's own take a launch or
-more for every step, which is most of the time of small ones."""
+"""Normalised gated recurrent units on an accelerator: one kernel for all frames or all places. Those of PyTorch launch a kernel or more
+per step, which takes most of the time of small layers."""
 
 import torch
 import torch.nn.functional as F
@@ -8,7 +8,7 @@ import triton.language as tl
 
 from network import ends_of
 
-SEQUENCES, ROWS = 16, 32  # of a program
+SEQUENCES, ROWS = 16, 32  # per program
 
 
 def padded(size):
@@ -45,7 +45,7 @@ def normalise_back_kernel(of_out, out, scales, of_x, rows, CHANNELS: tl.constexp
 
 
 class Normalise(torch.autograd.Function):
-    """The last axis brought to mean zero and variance one, as in `torch.nn.LayerNorm`, of the type `kind`."""
+    """Normalises the last axis to mean zero and variance one, like `torch.nn.LayerNorm`; the output has the type `kind`."""
 
     @staticmethod
     def forward(ctx, x, kind):
@@ -73,13 +73,13 @@ def logistic(x):
 
 @triton.jit
 def three(at, distance, mask):
-    """What lies at three places so far apart: one value for each gate."""
+    """Loads the values of the three gates, `distance` apart."""
     return tl.load(at, mask, 0), tl.load(at + distance, mask, 0), tl.load(at + 2 * distance, mask, 0)
 
 
 @triton.jit
 def cells_of(count, inner, outer, step, steps, BLOCK: tl.constexpr):
-    """Where the sequences of this program begin, which of them there are, and the distance from step to step of its direction."""
+    """First cells of the sequences of this program, which of them exist, and the distance between steps in its direction."""
     sequence = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     first = (sequence // inner).to(tl.int64) * outer + sequence % inner
     backwards = tl.program_id(1)
@@ -112,7 +112,7 @@ def forward_kernel(
     h = tl.zeros((BLOCK, PADDED), tl.float32)
     xr, xz, xn = three(g, UNITS, mask)
     for k in range(steps):
-        # The next step's values arrive while this one computes.
+        # Values of the next step are loaded during this one.
         ahead = mask & (k < last)
         g += 3 * over
         next_r, next_z, next_n = three(g, UNITS, ahead)
@@ -200,16 +200,15 @@ def backward_kernel(
 
 
 def extent(shape, over_frames):
-    """Number of sequences; how many of them are neighbours, and the cells from those to the next; cells from step to step; number of
-    steps. Cells are numbered along (examples, frames, places)."""
+    """Number of sequences; number of adjacent sequences, and distance between such groups; distance between steps; number of steps. Distances
+    are in cells, which are numbered along (examples, frames, places)."""
     n, frames, places = shape
     return (n * places, places, frames * places, places, frames) if over_frames else (n * frames, 1, places, 1, places)
 
 
 class Recur(torch.autograd.Function):
-    """Gates from outside (examples, frames, places, directions * 3 * units), weights (directions, 3 * units, units) of what comes from
-    the last step, biases (directions, 4, units) of the gates and of what comes from the last step to the third -> states (examples,
-    frames, places, directions * units)."""
+    """States (examples, frames, places, directions * units) from input gates (examples, frames, places, directions * 3 * units), recurrent
+    weights (directions, 3 * units, units), and biases (directions, 4, units) of the gates and of the recurrent part of the third gate."""
 
     @staticmethod
     def forward(ctx, gates, weights, biases, over_frames):
@@ -219,7 +218,7 @@ class Recur(torch.autograd.Function):
         out = gates.new_empty(*cells, directions * units)
         saved = gates.new_empty(*cells, directions, 5, units)
         ctx.extent = extent(cells, over_frames)
-        # With fewer warps the weights do not fit into registers.
+        # With fewer warps, the weights do not fit in registers.
         warps = 8 if padded(units) > 32 else 4
         ctx.sizes = dict(UNITS=units, PADDED=padded(units), BLOCK=SEQUENCES, DIRECTIONS=directions, num_warps=warps)
         ctx.grid = (triton.cdiv(ctx.extent[0], SEQUENCES), directions)
@@ -245,11 +244,11 @@ class Recur(torch.autograd.Function):
 
 
 def run(norm, units, x, over_frames):
-    """The outputs of gated recurrent units (`torch.nn.GRU`, batches first) of x (examples, frames, places, channels), normalised
-    (`torch.nn.LayerNorm`), over frames or over places."""
+    """Outputs of gated recurrent units (`torch.nn.GRU`, batch first) over frames or over places, of the input x (examples, frames, places,
+    channels) after `norm` (`torch.nn.LayerNorm`)."""
     kind = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else x.dtype
     of = lambda name: torch.stack([getattr(units, f"{name}_{end}") for end in ends_of(units)])
-    # Scale and shift of the normalisation are the weights'.
+    # Scale and shift of the normalisation are folded into the weights.
     weights = of("weight_ih")
     outer = (of("bias_ih") + weights @ norm.bias).unflatten(1, (3, -1))
     inner = of("bias_hh").unflatten(1, (3, -1))

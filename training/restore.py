@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A checkpoint from what export.py wrote, to learn on from it: restore.py IN.safetensors CHECKPOINT [--live]
+"""Makes a checkpoint from an exported network, to continue training: restore.py IN.safetensors CHECKPOINT [--live]
 
-With more units (--over-places, --over-frames) or turns (--turns), a larger network that computes the same at first.
+More units (--over-places, --over-frames) or turns (--turns) give a larger network with the same outputs.
 """
 
 import argparse
@@ -16,12 +16,12 @@ from network import PLACES, CausalPresenceNet, PresenceNet, ends_of
 from options import run
 from train import Run
 
-# Sizes that may become larger.
+# Sizes that can be increased.
 GROWING = ("over_places", "over_frames", "turns")
 
 
 class Reader:
-    """Takes parameters in the order in which export.py writes them."""
+    """Reads parameters in the order of export.py."""
 
     def __init__(self, tensors):
         self.left = {name: torch.from_numpy(values.astype(np.float32)) for name, values in tensors.items()}
@@ -31,20 +31,20 @@ class Reader:
         return taken.reshape(shape)
 
     def convolution(self, layer):
-        """Fills its weights (outputs, inputs, frames, places) and biases."""
+        """Sets the weights (outputs, inputs, frames, places) and biases of a layer."""
         outputs, inputs, frames, places = layer.weight.shape
         w = self.take("weights", frames, places, inputs, outputs) * self.take("scales", outputs)
         layer.weight.data, layer.bias.data = w.permute(3, 2, 0, 1).contiguous(), self.take("biases", outputs)
 
     def matrix(self, weights, biases):
-        """Fills weights (outputs x inputs) and biases."""
+        """Sets weights (outputs x inputs) and biases."""
         outputs, inputs = weights.shape
         weights.data = (self.take("weights", inputs, outputs) * self.take("scales", outputs)).T.contiguous()
         biases.data = self.take("biases", outputs)
 
 
 def fill(net, path):
-    """Fills a network with what a file has."""
+    """Sets the parameters of a network to those of a file."""
     reader = Reader(load_file(path))
     reader.convolution(net.first)
     net.place.data = reader.take("biases", PLACES, net.first.out_channels).T[None, :, None].clone()
@@ -65,8 +65,8 @@ def fill(net, path):
 
 @torch.no_grad()
 def grow(small, large):
-    """Fills a network that has more units and turns with the weights of a smaller one, so that it computes the same: nothing depends on
-    new units at first, and new turns add nothing."""
+    """Sets the weights of a network with more units and turns such that its outputs are those of the small one: new units have no effect on
+    other ones, and new turns add zero."""
     around = {name: value for name, value in small.state_dict().items() if not name.startswith("turns.")}
     large.load_state_dict(around, strict=False)
     for turn in large.turns:
@@ -75,7 +75,7 @@ def grow(small, large):
     for old, new in zip(small.turns, large.turns):
         new.norm.load_state_dict(old.norm.state_dict())
         before, after = old.recurrence.hidden_size, new.recurrence.hidden_size
-        # The three gates of a unit lie so far apart.
+        # Rows of the small network; gates are `after` units apart.
         rows = torch.cat([torch.arange(before) + gate * after for gate in range(3)])
         new.join.bias.copy_(old.join.bias)
         for direction, end in enumerate(ends_of(new.recurrence)):
@@ -89,13 +89,13 @@ def grow(small, large):
 
 
 def sizes_of(header):
-    """The arguments of the network of a file with this header."""
+    """The arguments of the network that has this header."""
     alike = {name: header[name] for name in ("channels", "over_frames", "near", "turns", "after")}
     return {**alike, "over_places": header["over_bands"]}
 
 
 def read(path, live):
-    """The network of a file, and the file's header."""
+    """The network and the header of a file."""
     with safe_open(path, "np") as f:
         metadata = f.metadata() or {}
     name, (causal, whole) = metadata.get("format"), (FORMATS[kind][0] for kind in (True, False))
@@ -113,9 +113,9 @@ def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("model")
     a.add_argument("checkpoint")
-    a.add_argument("--live", action="store_true", help="it is causal")
+    a.add_argument("--live", action="store_true", help="the network is causal")
     for name in GROWING:
-        a.add_argument("--" + name.replace("_", "-"), type=int, help="as many as in the file, or more")
+        a.add_argument("--" + name.replace("_", "-"), type=int, help="as in the file, or larger")
     a = a.parse_args()
     torch.manual_seed(0)
     small, header = read(a.model, a.live)

@@ -1,26 +1,26 @@
 #!/usr/bin/env python3
-"""Find copies of recordings by their sound: same_sound.py --data DATA FOLDER...
+"""Finds copies of recordings by their sound: same_sound.py --data DATA FOLDER...
 
-Lists all recordings in FOLDERs (of sound files, or made by prepare.py) that have a second of a recording kept apart (prepare.py's KEPT).
-prepare.py leaves them out. A copy may have another name, gain, rate, codec, start and end.
+Lists all recordings in FOLDERs (of sound files, or of prepare.py) that share a second with a held-out recording (KEPT in prepare.py), which
+prepare.py leaves out. A copy may differ in name, gain, sample rate, codec, start and end.
 
-Compared are levels of 24 bands in frames of 64 ms, every 32 ms: by how much more a level changes from frame to frame than the level of the
-next band. Gains and colours cancel out, and every steady noise has random changes of its own. The score of two sections is the correlation
-of these changes. Few changes give a lower score: two clicks in silence are alike by chance. Sections last 0.96 s, or 2.75 s for sounds of
-few bands. Shorter recordings count as sections with few changes.
+The features are differences, over time and over neighbouring bands, of the levels of 24 bands in frames of 64 ms, every 32 ms. They do not
+depend on gain and colouring, and steady noises differ in them. The score of two sections is the correlation of these differences, which is
+reduced for sections with few changes: two clicks in silence are similar by chance. Sections last 0.96 s, or 2.75 s for sounds of few
+bands. Shorter recordings count as sections with few changes.
 
-A comparison of all sections would take days. Therefore every 0.48 s of the recordings kept apart gives a tile of 64 cosine coefficients.
-One matrix product compares all tiles with all places of the other recordings. Sections are compared where coefficients correlate.
+Comparing all sections would take days. Therefore every 0.48 s of the held-out recordings gives a tile of 64 cosine coefficients. One matrix
+product compares all tiles with all positions of the other recordings, and sections are compared only where coefficients correlate.
 
-Measured, with 545 recordings kept apart (77 min) and a threshold of 0.5:
+Measured with 545 held-out recordings (77 min) and a threshold of 0.5:
 - Copies. Of 1,123 parts of 1 to 5 s (Opus at 12 to 24 kbit/s, MP3 at 16 to 48, AAC, Vorbis, ADPCM, 8 kHz; gains of 0 to -20 dB) 97.9 % are
-  found: 95 % of 1 s, 98 % of 1.2 s, 99 % of 2 s and more. Missed are hums, and sounds above the band that a codec keeps. Of 97 parts with
-  8 bits a sample at these gains, some of them mere rounding, 77 % are found. Of 1,088 whole recordings (Opus and MP3 at 16 kbit/s, MP3
-  at 24, Vorbis) all are found but one. A wrong recording has at most 0.25.
-- Recordings to learn from: 36,719 of 29 h. All 104 with a file of the development sets are found. Other games have copies of 0.53
+  found: 95 % of 1 s, 98 % of 1.2 s, 99 % of 2 s and more. Missed are hums, and sounds above the bandwidth of a codec. Of 97 parts with
+  8 bits per sample at these gains, some of them rounding noise only, 77 % are found. Of 1,088 whole recordings (Opus and MP3 at 16 kbit/s, MP3
+  at 24, Vorbis) all are found but one. Wrong matches score at most 0.25.
+- Training recordings: 36,719 in 29 h. All 104 with a file of the development sets are found. Other games have copies of 0.53
   and more, confirmed by their waveforms. Of all others one cry has 0.50, its second copy 0.48, the rest 0.44 and less.
-- Made noises, 60 of 30 s against 180 of 20 s, have at most 0.32 (white), 0.30 (pink), 0.37 (brown), 0.43 (hums), 0.50 (a band of 400 Hz).
-- Time: 140 s on one core for 29 h, besides reading.
+- Synthetic noises, 60 of 30 s against 180 of 20 s, score at most 0.32 (white), 0.30 (pink), 0.37 (brown), 0.43 (hums), 0.50 (a band of 400 Hz).
+- Time: 140 s on one core for 29 h, excluding decoding.
 """
 
 import argparse
@@ -32,17 +32,17 @@ from options import existing_folder, run
 
 RATE = 16000  # Hz
 WINDOW, HOP = 1024, 512
-PHASES = 4  # Frames of development recordings are so many times as dense: one of them is within 4 ms of every offset.
+PHASES = 4  # Factor on the frame rate of development recordings, so that one frame is within 4 ms of every offset.
 BANDS, LOWEST, HIGHEST = 24, 100, 7000  # Hz
-FLOOR = 1e-4  # Of the loudest band within half a second. Codecs drop weaker bands.
-LARGEST = 8.0  # dB, of a change: a click must not outweigh a second.
+FLOOR = 1e-4  # Relative to the loudest band within half a second; codecs drop weaker bands.
+LARGEST = 8.0  # Limit of changes, dB, so that a click does not outweigh a second.
 SECTIONS = 28, 84  # changes: 0.96 s, and 2.75 s for sounds of few bands
 LONGEST = max(SECTIONS)
 TILE, ORDERS = 15, 8  # frames; coefficients over time and over bands
-NOMINATED = 0.5  # Correlation of coefficients from which sections are compared. A lower one finds hardly more, in more time.
-PROMISING = 0.15  # Score from which other offsets are compared, too.
+NOMINATED = 0.5  # Minimum correlation of coefficients for a comparison of sections. Lower values find hardly more, in more time.
+PROMISING = 0.15  # Minimum score for a comparison at other offsets.
 FRAMES, CHANGES = 18, 120  # Frames and changes of equal size that a section needs for its full score.
-SAME = 0.5  # Score from which two recordings are the same sound.
+SAME = 0.5  # Minimum score of copies.
 FRAMES_AT_ONCE, COLUMNS_AT_ONCE, PAIRS_AT_ONCE, SAMPLES_AT_ONCE = 4096, 512, 1024, 60 * RATE
 
 Match = namedtuple("Match", "score name at start")  # name and second of the development recording, second of the other one
@@ -53,12 +53,12 @@ def described(match):
 
 
 def band_edges():
-    """First bins of all bands, and the end of the last: equally wide at low frequencies, logarithmic at high ones."""
+    """Edges of the bands, bins: linear at low frequencies, logarithmic at high ones."""
     return np.round((np.geomspace(LOWEST + 300, HIGHEST + 300, BANDS + 1) - 300) * WINDOW / RATE).astype(int)
 
 
 def highest_near(values, reach):
-    """The highest of all values at most `reach` away."""
+    """Running maximum over `reach` values on either side."""
     values, width = np.pad(values, reach), 1
     while width <= 2 * reach:
         more = min(width, 2 * reach + 1 - width)
@@ -68,7 +68,7 @@ def highest_near(values, reach):
 
 
 def levels_of(x, hop=HOP):
-    """dB: (frames, BANDS)."""
+    """Levels of bands, dB (frames, BANDS)."""
     x = np.pad(np.asarray(x, np.float32), (0, max(0, WINDOW - len(x))))
     frames = np.lib.stride_tricks.sliding_window_view(x, WINDOW)[::hop]
     edges, window = band_edges(), np.hanning(WINDOW).astype(np.float32)
@@ -76,14 +76,14 @@ def levels_of(x, hop=HOP):
     for i in range(0, len(frames), FRAMES_AT_ONCE):
         bins = np.fft.rfft(frames[i : i + FRAMES_AT_ONCE] * window)[:, : edges[-1]]
         power[i : i + FRAMES_AT_ONCE] = np.add.reduceat(bins.real**2 + bins.imag**2, edges[:-1], axis=1)
-    # Most recordings fall by 6 dB per octave: without that slope the floor leaves the high bands in.
+    # Compensates the typical slope of -6 dB per octave, so that the floor does not hide high bands.
     power *= ((edges[1:] + edges[:-1]) ** 2 / np.diff(edges)).astype(np.float32)
     loudest = highest_near(power.max(1), RATE // 2 // hop)
     return 10 * np.log10(power + FLOOR * loudest[:, None] + np.float32(1e-20))
 
 
 def changes_of(levels):
-    """Over time, of differences between neighbouring bands; around them a section without changes."""
+    """Differences over time and over neighbouring bands, padded with zeros by the length of a section."""
     changes = np.clip(np.diff(np.diff(levels, axis=0), axis=1), -LARGEST, LARGEST)
     return np.pad(changes, ((LONGEST, LONGEST), (0, 0)))
 
@@ -94,7 +94,7 @@ def cosines(n):
 
 
 def coefficients_of(levels):
-    """Of TILE frames from every frame on."""
+    """Cosine coefficients of TILE frames, starting at every frame."""
     if len(levels) < TILE:
         return np.zeros((0, ORDERS**2), np.float32)
     over_bands = levels @ cosines(BANDS).T
@@ -106,14 +106,14 @@ def unit(rows):
 
 
 def sums(values, section):
-    """Over every section: (pairs, changes) to (pairs, sections)."""
+    """Sums over every section: (pairs, changes) to (pairs, sections)."""
     total = np.cumsum(values, 1)
     total[:, section:] -= total[:, :-section].copy()
     return total[:, section - 1 :]
 
 
 def scores(a, b, power_a, power_b, section):
-    """Of the most similar sections at the same place of a and b (pairs, changes, bands); powers are sums over bands."""
+    """Scores of the most similar sections at the same position in a and b (pairs, changes, bands); powers are sums over bands."""
     products = a * b
     both = (power_a > 0) & (power_b > 0)
     weights = np.sqrt(power_a * power_b)
@@ -126,7 +126,7 @@ def scores(a, b, power_a, power_b, section):
 
 
 class Laid:
-    """Recordings end to end: changes, and coefficients with the recording, its frame and the place in `changes` of each."""
+    """Features of concatenated recordings: changes; and coefficients, with the recording, frame and position in `changes` of each."""
 
     def __init__(self, recordings):
         levels = [levels_of(x) for x in recordings]
@@ -141,7 +141,7 @@ class Laid:
 
 
 class Kept:
-    """Recordings, (name, samples) at RATE, of which copies are found."""
+    """Features of the held-out recordings, (name, samples) at RATE."""
 
     def __init__(self, recordings):
         self.names, self.first, end = [], [], 0
@@ -159,12 +159,12 @@ class Kept:
         self.power = (self.changes**2).sum(2)
         tiles = np.concatenate(tiles)
         self.scale = np.sqrt((tiles**2).sum(0) / max(1, len(tiles))) + 1e-3
-        # Tiles of silence are like everything.
+        # Silent tiles would match everything.
         loud = ((tiles / self.scale) ** 2).sum(1) > 1
         self.tiles, self.at = unit(tiles[loud] / self.scale), np.concatenate(at)[loud]
 
     def nominated(self, coefficients):
-        """Pairs of a place of `changes` and a row of coefficients."""
+        """Pairs of a position in `changes` and a row of coefficients whose sections are to be compared."""
         rows, at, own = unit(coefficients / self.scale), [np.zeros(0, int)], [np.zeros(0, int)]
         for i in range(0, len(rows), COLUMNS_AT_ONCE):
             part = rows[i : i + COLUMNS_AT_ONCE]
@@ -174,9 +174,9 @@ class Kept:
         return np.concatenate(at), np.concatenate(own)
 
     def scores(self, at, changes, own, phases, section):
-        """Of pairs of tiles, in `self.changes` and in `changes`; the best of the offsets, in phases."""
+        """Scores of pairs of positions in `self.changes` and in `changes`; the maximum over offsets, in phases."""
         power, best = (changes**2).sum(1), np.zeros(len(at), np.float32)
-        around = np.arange(TILE - 1 - section, section)  # all sections with the whole tile
+        around = np.arange(TILE - 1 - section, section)  # sections that contain the tile
         for i in range(0, len(at), PAIRS_AT_ONCE):
             part = slice(i, i + PAIRS_AT_ONCE)
             mine = own[part, None] + around
@@ -187,7 +187,7 @@ class Kept:
         return best
 
     def best(self, recordings):
-        """Of every one of some recordings the best match, or none."""
+        """The best match of every recording, or `None`."""
         mine = Laid(recordings)
         at, row = self.nominated(mine.coefficients)
         own = mine.place[row]
@@ -199,14 +199,14 @@ class Kept:
         found = [None] * len(recordings)
         owner, frame = mine.owner[row], mine.frame[row]
         order = np.lexsort((score, owner))
-        for i in order[np.diff(owner[order], append=-1) != 0]:  # of every owner the last, which is the best
+        for i in order[np.diff(owner[order], append=-1) != 0]:  # the last of every owner has its highest score
             name = np.searchsorted(self.first, at[i], side="right") - 1
             seconds = (float(frames * HOP / RATE) for frames in (at[i] - self.first[name], frame[i]))
             found[owner[i]] = Match(float(score[i]), self.names[name], *seconds)
         return found
 
     def compared(self, recordings, least=SAME):
-        """(key, match or none) of (key, samples); many at once, as numpy is slow on short ones."""
+        """(key, match or `None`) of (key, samples), in batches, as numpy is slow for short recordings."""
         keys, waiting, samples = [], [], 0
 
         def done():
@@ -224,7 +224,7 @@ class Kept:
 
 
 def main():
-    import prepare  # It needs this module, too.
+    import prepare  # Imported here, as it imports this module.
 
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("--data", type=existing_folder, required=True)

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Weights of the speech track: speech_track.py PROGRAM DATA
+"""Trains the weights of the speech track: speech_track.py PROGRAM DATA
 
     pip install numpy scipy soundfile soxr
 
-PROGRAM is a built `denoise`, DATA holds speech_train/, librispeech251/, noise_train/ and dev/voices16.txt, whose voices are
-left out. The log odds of speech in a frame are linear in the fraction of speech in the bands that have most of it and in the
-level of that speech relative to the loudest: logistic regression on mixtures with pauses, at two levels, and on noise alone.
-Speech, the pauses of mixtures and noise alone count 2 to 1 to 1. A frame holds speech if the level of the voice, smoothed over
-50 ms, is above -40 dB of its maximum. The inputs are those that the program logs. Prints the constants of
-src/denoiser/speech_track.rs.
+PROGRAM is a built `denoise`. DATA holds speech_train/, librispeech251/, noise_train/ and dev/voices16.txt, whose voices are left out.
+Logistic regression. The inputs, which the program logs, are the mean fraction of speech in the bands with the largest fractions, and the
+level of that speech relative to its maximum. Examples are frames of mixtures with pauses, at two levels, and of noise alone; speech, pauses
+and noise alone are weighted 2 : 1 : 1. A frame is speech if the level of the clean voice, smoothed over 50 ms, is above -40 dB relative to
+its maximum. Prints the constants of src/denoiser/speech_track.rs.
 """
 
 import argparse
@@ -46,7 +45,7 @@ def voices(data):
 
 
 def voice(files, length, rng):
-    """One voice or several, with pauses."""
+    """Clips of random voices of one folder, with pauses."""
     part = files[rng.integers(len(files))]
     parts = [np.zeros(int(rng.uniform(*PAUSE_SECONDS) * RATE))]
     while sum(map(len, parts)) < length:
@@ -56,12 +55,12 @@ def voice(files, length, rng):
 
 
 def truth(clean, frames):
-    """Whether each frame holds speech, about its centre."""
+    """Whether each frame is speech around its centre."""
     return is_speech(clean, (HOP_SECONDS * RATE * (np.arange(frames) - 1)).astype(int))
 
 
 def logged(program, samples):
-    """Fraction and power of speech of every frame."""
+    """Fraction and power of speech per frame, as logged by the program."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "in.wav")
         soundfile.write(path, samples, RATE, "FLOAT")
@@ -77,7 +76,7 @@ def smoothed(values, reach):
 
 
 def inputs(fraction, power, change_db=0):
-    """Smoothed fraction and relative level (frames x 2), of a recording that is so much louder."""
+    """Smoothed fraction and relative level (frames x 2), after a change of the recording level."""
     level = np.log(np.maximum(smoothed(power * 10 ** (change_db / 10), POWER_REACH), 1e-300))
     fall = HOP_SECONDS / LOUDEST_SECONDS * np.arange(len(level))
     loudest = np.maximum(np.maximum.accumulate(level + fall) - fall, np.log(MIN_LOUDEST))
@@ -92,7 +91,7 @@ def main():
     parser.add_argument("--mixtures", type=whole, default=80)
     parser.add_argument("--noises", type=whole, default=32)
     parser.add_argument("--seed", type=int, default=4242)
-    parser.add_argument("--save", help="write what was logged (NPZ)")
+    parser.add_argument("--save", help="write the logged values (NPZ)")
     a = parser.parse_args()
     rng, length = np.random.default_rng(a.seed), int(SECONDS * RATE)
     folder = os.path.join(a.data, "noise_train")
@@ -106,7 +105,7 @@ def main():
         frames = logged(a.program, scale * noisy)
         mixtures.append((frames, truth(clean, frames.shape[1])))
     for number in range(a.noises):
-        # A quarter of it white.
+        # A quarter is white noise.
         noise = cut(read(noises[rng.integers(len(noises))]), length, rng) if number % 4 else rng.standard_normal(length)
         noise *= 10 ** (rng.uniform(*NOISE_DB) / 20) / max(np.sqrt(np.mean(noise**2)), 1e-9)
         alone.append(logged(a.program, noise))

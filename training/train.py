@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Learn a speech-presence network: train.py PREPARED CHECKPOINT --until HH:MM | --minutes M [--device cuda --bf16 --batch 64].
+"""Trains a speech-presence network: train.py PREPARED CHECKPOINT --until HH:MM | --minutes M [--device cuda --bf16 --batch 64].
 
-Resumes from CHECKPOINT. Everything, mixing too, runs on --device. On processors one process a core (--processes), one thread each;
-gradients are averaged after every step.
+Resumes from CHECKPOINT. All computation, including mixing, runs on --device. On processors, --processes sets the number of processes of one
+thread each; their gradients are averaged after every step.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import io
 import os
 import time
 
-# Before the libraries that read them.
+# The libraries below read these variables when imported.
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
@@ -33,7 +33,7 @@ CHECKPOINT_BYTES = 16 << 20
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum whose matrices are made orthogonal (Jordan et al. 2024), scaled to the step of Adam (Liu et al. 2025)."""
+    """Momentum with orthogonalised updates of matrices (Jordan et al. 2024), scaled to the step size of Adam (Liu et al. 2025)."""
 
     def __init__(self, parameters, lr, momentum=0.95, weight_decay=0.01):
         super().__init__(parameters, dict(lr=lr, momentum=momentum, weight_decay=weight_decay))
@@ -41,7 +41,7 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self):
         for g in self.param_groups:
-            # Matrices of one size go together.
+            # Matrices of equal size are updated in one batch.
             sizes = {}
             for p in g["params"]:
                 sizes.setdefault((len(p), p[0].numel()), []).append(p)
@@ -65,7 +65,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def follow(average, net, step, longest):
-    """Moves an average of the weights towards them: of all steps at first, then with the decay `longest`."""
+    """Updates the moving average of the weights: over all steps at first, then with the decay `longest`."""
     decay = min(longest, (step + 1) / (step + 20))
     state = net.state_dict()
     moving = [name for name, value in state.items() if value.dtype.is_floating_point]
@@ -75,7 +75,7 @@ def follow(average, net, step, longest):
 
 
 def halved(tree, dtype=torch.bfloat16):
-    """Tensors of more than a few numbers in 16 bits."""
+    """The tree with tensors of more than 64 numbers converted to 16 bits."""
     if isinstance(tree, dict):
         return {key: halved(value, dtype) for key, value in tree.items()}
     if isinstance(tree, list):
@@ -86,22 +86,22 @@ def halved(tree, dtype=torch.bfloat16):
 
 
 def loaded(path, device="cpu"):
-    """What torch.save has written: tensors, arrays, numbers and text in dictionaries and lists. A file with more is refused, so that none
-    can run code."""
+    """Loads a file of torch.save with tensors, arrays, numbers and text in dictionaries and lists. A file with other types is rejected, as
+    it could run code."""
     array = np.zeros(0)
-    # What arrays and single numbers of numpy consist of.
+    # Types that numpy arrays and scalars are pickled with.
     numbers = [array.__reduce__()[0], np.float64().__reduce__()[0], np.ndarray, np.dtype, type(array.dtype)]
     with torch.serialization.safe_globals(numbers):
         return torch.load(path, weights_only=True, map_location=device)
 
 
 def checkpoint_of(source, device="cpu"):
-    """What a checkpoint holds: that of a path, or what was read already."""
+    """The contents of a checkpoint, which is a path or already loaded."""
     return loaded(source, device) if isinstance(source, str) else source
 
 
 def weights_of(source):
-    """The average weights by name, float32, of a checkpoint (`checkpoint_of`)."""
+    """Averaged weights of a checkpoint (`checkpoint_of`) by name, float32."""
     average = checkpoint_of(source)["average"]
     return {name: value.float() if value.dtype.is_floating_point else value for name, value in average.items()}
 
@@ -115,7 +115,7 @@ def fill(net, weights, path):
 
 
 class Run:
-    """What goes on from one run to the next."""
+    """The state of training, which checkpoints hold."""
 
     def __init__(self, rate, live=False, device="cpu", shape=None):
         self.device = torch.device(device)
@@ -127,19 +127,19 @@ class Run:
         others = [p for p in self.net.parameters() if not (p.dim() > 1 and len(p) > 1)]
         adam = torch.optim.AdamW(others, lr=rate, weight_decay=0.01, betas=(0.9, 0.98))
         self.optimisers = [Muon(matrices, lr=rate), adam]
-        self.step, self.spent, self.seen = 0, 0.0, 0.0  # steps, seconds of time, seconds of mixtures
+        self.step, self.spent, self.seen = 0, 0.0, 0.0  # steps, seconds of training, seconds of mixtures
 
     def load(self, source):
         c = checkpoint_of(source, self.device)
         self.average = weights_of(c)
         fill(self.net, c["net"] or self.average, source if isinstance(source, str) else "checkpoint")
         for optimiser, state in zip(self.optimisers, c["optimisers"]):
-            # Its numbers take the type of the weights.
+            # This converts the state to the type of the weights.
             optimiser.load_state_dict(state)
         self.step, self.spent, self.seen = c["step"], c["spent"], c["seen"]
 
     def save(self, path, spent):
-        """At most CHECKPOINT_BYTES: of larger networks it leaves out what a run finds again in some hundred steps."""
+        """Writes at most CHECKPOINT_BYTES. Checkpoints of larger networks omit state that training recovers within some hundred steps."""
         state = dict(average=self.average, step=self.step, spent=spent, seen=self.seen, shape=self.shape)
         state["net"] = halved(self.net.state_dict())
         state["optimisers"] = [halved(optimiser.state_dict()) for optimiser in self.optimisers]
@@ -161,7 +161,7 @@ class Run:
                 group["lr"] = float(rate)
 
     def descend(self, loss, processes):
-        """One step along the gradient of all processes; its norm. A gradient that is not finite is left out."""
+        """Updates the weights by the mean gradient of all processes and returns its norm. A non-finite gradient is ignored."""
         self.net.zero_grad()
         loss.backward()
         parameters = list(self.net.parameters())
@@ -181,7 +181,7 @@ class Run:
 
 
 def end_of(a):
-    """When to stop, seconds since 1970."""
+    """End time of training, seconds since 1970."""
     if a.minutes is not None:
         return time.time() + 60 * a.minutes
     now = datetime.datetime.fromtimestamp(time.time(), datetime.timezone.utc)
@@ -236,12 +236,12 @@ def learn(rank, a):
             terms = losses(net, batch.noisy, batch.voice, batch.half, judge)
         long, short, ratio, estoi, pesq, overall = terms
         total = long + 2 * short - a.snr * ratio - a.estoi * estoi - a.overall * overall
-        # What does not count needs no gradient.
+        # Without weight, PESQ needs no gradient.
         norm = run.descend(total - a.pesq * pesq if a.pesq else total, a.processes)
         run.seen += per_step
         sums += torch.stack(terms).detach()
         if rank == 0 and (run.step % REPORT_EVERY == 0 or run.step == last):
-            # Fewer than REPORT_EVERY at the end, and after a start in between.
+            # Fewer than REPORT_EVERY at the end, and after a restart.
             steps = run.step - reported
             means, pace = (sums / steps).tolist(), per_step * steps / (time.time() - since)
             print(
@@ -260,31 +260,31 @@ def learn(rank, a):
 
 def arguments(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("prepared", help="folder that prepare.py has made")
+    parser.add_argument("prepared", help="folder of prepare.py")
     parser.add_argument("checkpoint")
     end = parser.add_mutually_exclusive_group(required=True)
-    end.add_argument("--until", type=datetime.time.fromisoformat, metavar="HH:MM", help="UTC; tomorrow, if that time has passed today")
-    end.add_argument("--minutes", type=positive)
-    parser.add_argument("--new-schedule", action="store_true", help="begin the schedule of the step size anew, from the weights and the optimiser's state of CHECKPOINT")
-    parser.add_argument("--steps", type=whole, help="end after so many more steps, at half the step size all through")
+    end.add_argument("--until", type=datetime.time.fromisoformat, metavar="HH:MM", help="end at this time, UTC, today or tomorrow")
+    end.add_argument("--minutes", type=positive, help="end after so many minutes")
+    parser.add_argument("--new-schedule", action="store_true", help="restart the schedule of the step size; weights and optimiser state are those of CHECKPOINT")
+    parser.add_argument("--steps", type=whole, help="end after so many more steps, at half the step size throughout")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    parser.add_argument("--bf16", action="store_true", help="convolutions in bf16, where the device is fast at it")
-    parser.add_argument("--live", action="store_true", help="the causal network")
-    parser.add_argument("--processes", type=whole, default=1, help="on processors: one a core")
-    parser.add_argument("--batch", type=whole, default=3, help="mixtures a step and process; 64 on an accelerator")
+    parser.add_argument("--bf16", action="store_true", help="compute the networks in bf16 where possible")
+    parser.add_argument("--live", action="store_true", help="train the causal network")
+    parser.add_argument("--processes", type=whole, default=1, help="number of processes on processors: one per core")
+    parser.add_argument("--batch", type=whole, default=3, help="mixtures per step and process; 64 on an accelerator")
     parser.add_argument("--ahead", type=whole, default=1, help="batches mixed at once; 6 on an accelerator")
-    parser.add_argument("--seconds", type=positive, default=5.0, help="of a mixture")
-    parser.add_argument("--rate", type=positive, default=2e-3, help="step size at its highest")
-    parser.add_argument("--snr", type=finite, default=0.02, help="what a decibel of SNR counts")
-    parser.add_argument("--estoi", type=finite, default=1.0, help="what ESTOI counts")
-    parser.add_argument("--pesq", type=finite, default=0.0, help="what a point of PESQ counts")
-    parser.add_argument("--overall", type=finite, default=0.0, help="what a point of DNSMOS' overall quality counts")
-    parser.add_argument("--dnsmos", metavar="FILE", help="its network, sig_bak_ovr.onnx of the package speechmos")
+    parser.add_argument("--seconds", type=positive, default=5.0, help="length of a mixture")
+    parser.add_argument("--rate", type=positive, default=2e-3, help="maximum step size")
+    parser.add_argument("--snr", type=finite, default=0.02, help="loss weight of 1 dB of SNR")
+    parser.add_argument("--estoi", type=finite, default=1.0, help="loss weight of ESTOI")
+    parser.add_argument("--pesq", type=finite, default=0.0, help="loss weight of one point of PESQ")
+    parser.add_argument("--overall", type=finite, default=0.0, help="loss weight of one point of DNSMOS OVRL")
+    parser.add_argument("--dnsmos", metavar="FILE", help="network of DNSMOS, sig_bak_ovr.onnx of the package speechmos")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--port", type=int, default=29517)
     a = parser.parse_args(words)
     if a.overall and not a.dnsmos:
-        parser.error("--overall needs the network that judges: --dnsmos")
+        parser.error("--overall needs the network of DNSMOS: --dnsmos FILE")
     return a
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains the high-band network: where the voice is above 8 kHz, from the levels there and the speech-presence network's output below.
+"""Trains the high-band network: log odds of speech above 8 kHz, from the levels there and the output of the speech-presence network below.
 
     upper.py mix PREPARED CHECKPOINT MIXTURES.npz [--count N] [--seed N]   PREPARED by prepare.py --full-band
     upper.py learn MIXTURES.npz CHECKPOINT [--epochs N]
@@ -23,16 +23,16 @@ from train import checkpoint_of, fill, follow, weights_of
 FULL = 48000  # Hz
 UPPER, WIDTH = 20, 32  # bands above 8 kHz, bins of each: up to 18 kHz
 EDGES = BINS + WIDTH * np.arange(UPPER + 1)
-GROUPS = 20  # of the speech-presence network's bands
+GROUPS = 20  # groups of bands below 8 kHz
 INPUTS = 2 * GROUPS + FEATURES * UPPER
 CHANNELS, DILATIONS = 64, (1, 2, 4, 8)
 SECONDS = 5.0
-# Voices whose recordings end before 18 kHz, Hz: nothing is learned from what is above.
+# Bandwidths of voices with less than 18 kHz, Hz; the loss excludes bands above.
 ENDS = {"chenwang": 15500}
 
 
 class Layer(nn.Module):
-    """A convolution over three pairs of frames, normalised, rectified; added to its input where the widths agree."""
+    """Convolution over three pairs of frames, normalisation and leaky ReLU; residual where input and output have the same width."""
 
     def __init__(self, inputs, dilation):
         super().__init__()
@@ -46,7 +46,7 @@ class Layer(nn.Module):
 
 
 class Upper(nn.Module):
-    """Convolutions over pairs of frames; all bands are channels."""
+    """The high-band network: convolutions over pairs of frames; bands are channels."""
 
     def __init__(self):
         super().__init__()
@@ -62,8 +62,8 @@ class Upper(nn.Module):
 
 
 def seen(power, odds):
-    """What the network sees (frames x INPUTS) of powers (frames x bins) and the speech-presence network's log odds (frames x
-    BANDS): these, and levels against the whole, in groups of bands; above, what that network sees below. Absent bands are zero."""
+    """Inputs (frames x INPUTS) from powers (frames x bins) and log odds of the speech-presence network (frames x BANDS): log odds and relative
+    levels of groups of bands below 8 kHz, and the features of `network.relative` above. Zero for absent bands."""
     low = levels(power, edges())
     whole = np.log(low.mean() + 1e-30)
     groups = lambda x: x.reshape(len(x), GROUPS, -1).mean(2)
@@ -77,16 +77,16 @@ def seen(power, odds):
 
 class FullMixer(Mixer):
     def full(self):
-        """noisy, voice, the highest frequency of the recording, and that from which nothing may be learned, Hz."""
+        """Mixture, speech, bandwidth of the recording, and frequency above which the loss excludes bands, Hz."""
         rng = self.rng
         y, x, who, _ = self.scene(1)
         label = self.speech.labels[who[0]]
-        # Of synthetic versions, too: made-HOW-VOICE.
+        # Synthetic versions are named made-HOW-VOICE.
         end = ENDS.get(label.split("-", 2)[2] if label.startswith("made-") else label, FULL / 2)
         top, u = FULL / 2, rng.random()
         below = lambda v, hertz: self.through(v, (self.hertz < hertz).float())
         if u < 0.12:
-            # A voice that was recorded at a lower rate, or came by a narrow line.
+            # Band-limited speech in full-band noise.
             narrow = below(x, rng.uniform(6000, 9500))
             x, y, end = narrow, y - x + narrow, FULL / 2
         elif u < 0.35:
@@ -96,8 +96,7 @@ class FullMixer(Mixer):
 
 
 def mix(a):
-    """For every mixture: what is seen (f16), and of every band above the powers of the mixture, of the voice, and what they have
-    in common (f32)."""
+    """Writes, for every mixture, inputs (f16), and the powers of mixture and speech and their cross-power per high band (f32)."""
     torch.set_num_threads(1)
     presence = PresenceNet()
     fill(presence, weights_of(a.presence), a.presence)
@@ -116,7 +115,7 @@ def mix(a):
             odds = presence(torch.from_numpy(features_of(power[:, :BINS], BANDS))[None])[0].numpy()
         inputs.append(seen(power[:, :bins], odds).astype(np.float16))
         of_bands = [levels(v, EDGES) for v in (power, np.abs(X) ** 2, (Y * X.conj()).real)]
-        # Bands that are not to be learned from count nothing.
+        # Bands with zero power are excluded from the loss.
         last = np.searchsorted(EDGES, min(bins, end / (RATE / WINDOW)), side="right") - 1
         of_bands = np.stack(of_bands, 1) * (np.arange(UPPER) < last)
         targets.append(of_bands.astype(np.float32))
@@ -124,8 +123,7 @@ def mix(a):
 
 
 def loss(odds, targets):
-    """The distance of spectra compressed by the power 0.3, of bands as if they were bins: of the complex values, of magnitudes,
-    and of what is lost of the voice."""
+    """The distance of `losses.compressed_error`, for bands in place of bins."""
     mixture, voice, common = targets.unbind(2)
     estimate = torch.sigmoid(odds) ** 2 * mixture
     p, q = (estimate + 1e-12) ** 0.15, (voice + 1e-12) ** 0.15
@@ -169,7 +167,7 @@ def learn(a):
         judged.eval()
         with torch.no_grad():
             error = loss(judged(inputs[:kept].float()), targets[:kept]).item()
-        print(f"epoch {epoch + 1} loss {total / (len(order) // batch):.4f}, of mixtures kept apart {error:.4f}", flush=True)
+        print(f"epoch {epoch + 1} loss {total / (len(order) // batch):.4f}, held-out mixtures {error:.4f}", flush=True)
     torch.save(dict(average=average, seen=(len(inputs) - kept) * SECONDS), a.checkpoint)
 
 
@@ -192,7 +190,7 @@ def export(a):
     print(header, sum(p.numel() for p in net.parameters()))
     if a.reference:
         power = spectrum(EDGES[-1])
-        # The odds below that the test takes, too.
+        # Synthetic log odds, as in the test of the program.
         t, b = np.mgrid[0 : len(power), 0:BANDS]
         odds = (3 * np.sin(0.2 * t + 0.1 * b)).astype(np.float32)
         with open(a.reference, "w") as f:
@@ -226,7 +224,7 @@ def main():
     b = commands.add_parser("export")
     b.add_argument("checkpoint")
     b.add_argument("out")
-    b.add_argument("--reference", help="where to write some of its log odds, for the test")
+    b.add_argument("--reference", help="write reference log odds for the test of the program")
     b.set_defaults(run=export)
     a = a.parse_args()
     a.run(a)

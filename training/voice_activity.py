@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The probability of speech of the live denoiser, from the causal network's log odds: voice_activity.py PREPARED MODEL
+"""Trains the speech probability of the live denoiser on log odds of the causal network: voice_activity.py PREPARED MODEL
 
-The log odds of speech in a frame are linear in the fraction of speech in the bands that have most of it, and in the level of
-that speech relative to the loudest so far: logistic regression on mixtures, at two levels, and on noise alone. Speech, the
-pauses of mixtures and noise alone count 2 to 1 to 1. A frame holds speech if the level of the voice, smoothed over 50 ms, is
-above -40 dB of its maximum. Prints the constants of src/denoiser/voice_activity.rs.
+Logistic regression. The inputs are the mean fraction of speech in the bands with the largest fractions, and the level of that speech
+relative to its past maximum. Examples are frames of mixtures at two levels and of noise alone; speech, pauses and noise alone are weighted
+2 : 1 : 1. A frame is speech if the level of the clean voice, smoothed over 50 ms, is above -40 dB relative to its maximum. Prints the
+constants of src/denoiser/voice_activity.rs.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from options import run, whole
 from restore import read
 
 SECONDS, BATCH = 8.0, 12
-# The samples of a frame and of its smoothing are on average so old when it ends.
+# Mean age of the samples in a smoothed frame, at its end.
 AGE_SECONDS = 0.05
 SOFTER_DB = (0, -15)
 NOISE_DB = (-45, -12)
@@ -34,7 +34,7 @@ INITIAL_LOUDEST, LOUDEST_SECONDS, MIN_LEVEL = -4.6, 5.0, -9.0
 
 @torch.no_grad()
 def log_odds(net, noisy, half):
-    """Log odds (examples x frames x BANDS) of frames FRAME_HOP apart, and mean powers."""
+    """Log odds (examples x frames x BANDS) and mean powers of frames FRAME_HOP apart."""
     hop = live.FRAME_HOP
     analysis, _ = live.windows(hop)
     power = live.frames(noisy, analysis, hop).abs() ** 2
@@ -45,7 +45,7 @@ def log_odds(net, noisy, half):
 
 
 def fractions(odds, half):
-    """Mean speech fractions of bands (frames x bands); absent ones have that of the highest."""
+    """Mean speech fractions of bands (frames x bands); absent bands repeat the highest one."""
     on_bins = 1 / (1 + np.exp(-(odds @ interpolation())))
     edges = np.round(np.array(EDGES_HZ) * WINDOW / RATE).astype(int)
     bands = [on_bins[:, low:high].mean(1) for low, high in zip(edges, edges[1:]) if not half or high <= HALF]
@@ -58,7 +58,7 @@ def smoothed(values, seconds):
 
 
 def inputs(odds, power, half, change_db=0):
-    """Fraction and relative level of speech (frames x 2), of a recording that is so much louder."""
+    """Fraction and relative level of speech (frames x 2), after a change of the recording level."""
     now = fractions(odds, half)
     fraction = smoothed(np.sort(now, 1)[:, -HIGHEST:].mean(1), FRACTION_SECONDS)
     level = np.log(smoothed(power * now.mean(1), POWER_SECONDS) * 10 ** (change_db / 10) + 1e-12)
@@ -84,14 +84,14 @@ def main():
     mixtures, labels, noises = [], [], []
     while len(labels) < a.mixtures * len(SOFTER_DB):
         batch = mixer.batch(BATCH)
-        # Half of full scale, as recordings are.
+        # Peaks at half of full scale.
         noisy = batch.noisy * (0.5 / batch.noisy.abs().amax(1, keepdim=True).clamp(min=1e-6))
         for odds, power, half, voice in zip(*log_odds(net, noisy, batch.half), batch.half, batch.voice.numpy()):
             for change_db in SOFTER_DB:
                 mixtures.append(inputs(odds, power, bool(half), change_db))
                 labels.append(truth(voice, len(odds)))
     while len(noises) < a.noises:
-        # A quarter of it white.
+        # A quarter is white noise.
         source = mixer.noises(BATCH) if len(noises) % (4 * BATCH) else mixer.white(BATCH, mixer.samples)
         level = mixer.tensor(10 ** (mixer.rng.uniform(*NOISE_DB, BATCH) / 20))[:, None]
         half = torch.zeros(BATCH, dtype=torch.bool)

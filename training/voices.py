@@ -1,7 +1,7 @@
-"""Voices that recordings under free licences hardly have, made from those that they have: raised, shouted, whispered.
+"""Synthesises raised, shouted and whispered versions of speech, which free recordings lack.
 
-All functions take and give mono float32 at `rate` Hz, of the same length. They are made once, by `prepare.py`, so that
-they can be inspected: `voices.py IN.flac OUT_FOLDER` writes one of each.
+Signals are mono float32 at `rate` Hz, and keep their length. `prepare.py` uses this module; `voices.py IN.flac OUT_FOLDER` writes one
+version of each kind, for inspection.
 """
 
 import argparse
@@ -14,12 +14,12 @@ import soxr
 from common import read_channels
 from options import run
 
-FRAME, HOP = 0.032, 0.008  # s, of the spectra whose envelopes are changed
-LIFTER = 0.0018  # s: slower ripples of the log spectrum are its envelope
+FRAME, HOP = 0.032, 0.008  # frames of the spectra, s
+LIFTER = 0.0018  # highest quefrency of the spectral envelope, s
 
 
 def stretched(x, factor, rate):
-    """`factor` times as long at the same pitch: overlapping pieces where they fit best (Verhelst and Roelands 1993)."""
+    """The signal `factor` times as long at the same pitch, by WSOLA (Verhelst and Roelands 1993)."""
     piece, search = int(0.03 * rate) // 2 * 2, int(0.006 * rate)
     step, window = piece // 2, np.hanning(piece + 1)[:-1].astype(np.float32)
     padded = np.pad(x, (search, piece + 2 * search))
@@ -59,7 +59,7 @@ def signal(spectrum, window, hop, length):
 
 
 def envelopes(spectrum, rate):
-    """Smooth log magnitudes (frames x bins), by the first coefficients of the cepstrum."""
+    """Spectral envelopes: log magnitudes (frames x bins) smoothed in the cepstrum."""
     log = np.log(np.abs(spectrum) + 1e-5)
     cepstrum = np.fft.irfft(log, axis=1)
     keep = int(LIFTER * rate)
@@ -68,7 +68,7 @@ def envelopes(spectrum, rate):
 
 
 def warped(envelope, factor):
-    """The envelope with what was at f now at f times `factor`."""
+    """Envelopes with frequencies multiplied by `factor`."""
     bins = np.arange(envelope.shape[1]) / factor
     low = np.minimum(bins.astype(int), envelope.shape[1] - 2)
     part = np.clip(bins - low, 0, 1)
@@ -76,13 +76,13 @@ def warped(envelope, factor):
 
 
 def tilt(hertz, decibels):
-    """Gains (amplitude) that rise by so many dB per octave from 300 Hz to 3.5 kHz and are one at 1 kHz."""
+    """Amplitude gains with a slope of `decibels` per octave from 300 Hz to 3.5 kHz, and 1 at 1 kHz."""
     octaves = np.log2(np.clip(hertz, 300, 3500) / 1000)
     return 10 ** (decibels * octaves / 20)
 
 
 def raised(x, pitch, formants, rate=16000, decibels=0.0):
-    """The fundamental times `pitch`, the formants times `formants`, the spectrum tilted by `decibels` per octave."""
+    """Multiplies the fundamental by `pitch` and formants by `formants`; tilts the spectrum by `decibels` per octave."""
     y = stretched(x, pitch, rate)
     y = soxr.resample(y, rate * pitch, rate, quality="HQ").astype(np.float32)
     y = np.pad(y, (0, max(0, len(x) - len(y))))[: len(x)]
@@ -94,11 +94,11 @@ def raised(x, pitch, formants, rate=16000, decibels=0.0):
 
 
 def shouted(x, pitch, formants, decibels, roughness, rng, rate=16000):
-    """Raised, tilted, louder all through; with some `roughness` (0 to 1), as of a scream: modulated at 30 to 80 Hz."""
+    """Raised speech with less dynamic range; `roughness` (0 to 1) modulates it at 30 to 80 Hz, as in a scream."""
     y = raised(x, pitch, formants, rate, decibels)
     m = rate // 50
     level = np.sqrt(np.convolve(y**2, np.ones(m, np.float32) / m, "same")) + 1e-4
-    # Not the pauses, whose noise would come up.
+    # The limit keeps noise in pauses from being amplified.
     y = y * np.maximum(level / level.max(), 0.1) ** -0.35
     if roughness > 0:
         knots = rng.uniform(30, 80, len(y) // (rate // 8) + 2)
@@ -108,7 +108,7 @@ def shouted(x, pitch, formants, decibels, roughness, rng, rate=16000):
 
 
 def whispered(x, rng, rate=16000):
-    """The envelope of the voice on noise, as whispering is: less below 1 kHz, flatter, the first formants higher."""
+    """Whispered speech: noise with the envelope of the voice, attenuated below 1 kHz, with a flatter spectrum and higher formants."""
     spectrum, window, hop = spectra(x, rate)
     envelope = warped(envelopes(spectrum, rate), rng.uniform(1.05, 1.2))
     noise, _, _ = spectra(rng.standard_normal(len(x)).astype(np.float32), rate)
@@ -117,18 +117,18 @@ def whispered(x, rng, rate=16000):
     high = 1 / np.sqrt(1 + (rng.uniform(350, 700) / np.maximum(hertz, 1)) ** 4)
     loud = envelope.mean(1, keepdims=True)
     loud = np.maximum(loud - loud.max(), -2.0)
-    # Loudness varies less than in speech aloud.
+    # Whispering has less dynamic range than voiced speech.
     gains = np.exp(envelope - 0.3 * loud) * high * tilt(hertz, rng.uniform(3, 6))
     return like(signal(noise * gains, window, hop, len(x)), x)
 
 
 def like(y, x):
-    """y with the peak of x."""
+    """y scaled to the peak of x."""
     return (y * (np.abs(x).max() / (np.abs(y).max() + 1e-9))).astype(np.float32)
 
 
 def make(x, rng, rate=16000):
-    """(what was made, samples): one of them at random."""
+    """A version of a random kind: (kind, samples)."""
     u = rng.random()
     if u < 0.25:
         return "whispered", whispered(x, rng, rate)

@@ -47,7 +47,7 @@ def recordings() -> tuple[float, list[dict]]:
     return table["seconds"], table["recording"]
 
 
-# Sound. What is imported within functions is not needed for the page alone.
+# Sound. Imports within functions are not needed for the page alone.
 
 
 def read(path, seconds):
@@ -92,7 +92,7 @@ def aligned(output, reference):
 
 
 def at_48_khz(samples, frame, process):
-    """What a denoiser of frames at 48 kHz makes of samples at RATE."""
+    """The output, for samples at RATE, of a denoiser of frames at 48 kHz."""
     import numpy as np
     import soxr
 

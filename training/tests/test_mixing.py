@@ -130,8 +130,8 @@ def test_mixtures_have_the_length_level_and_ratio_asked_for(prepared):
     assert torch.allclose(y.square().mean(1), torch.ones(24), atol=1e-3)
     assert torch.allclose(y, x + z, atol=1e-4)
     spoken = x.square().mean(1) > 0
-    heard = mixer.through(z, (mixer.hertz >= RUMBLE_HERTZ).to(torch.complex64)).square().mean(1)
-    noise = torch.where(others[0], active_power(z, RATE), heard)
+    power = mixer.through(z, (mixer.hertz >= RUMBLE_HERTZ).to(torch.complex64)).square().mean(1)
+    noise = torch.where(others[0], active_power(z, RATE), power)
     ratio = 10 * torch.log10(active_power(x, RATE) / noise)
     assert spoken.sum() > 20
     assert np.abs(ratio.numpy() - wanted)[spoken.numpy()].max() < 0.01

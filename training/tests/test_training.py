@@ -402,7 +402,7 @@ def test_files_of_another_network_are_refused(checkpoint, tmp_path, ended):
         assert ended(export.main, words[0], out, *words[1:]) == f"{words[0]}: weights of another network, such as the causal one (--live)"
     with pytest.raises(SystemExit, match="weights of another network"):
         Run(1e-3).load(live)
-    assert ended(export.main, spoilt, out) == "the weights are not finite: nothing is written"
+    assert ended(export.main, spoilt, out) == "non-finite weights: nothing is written"
     models = {"--live": tmp_path / "live.safetensors", "": tmp_path / "net.safetensors"}
     run_script("export.py", live, models["--live"], "--live")
     run_script("export.py", checkpoint, models[""])

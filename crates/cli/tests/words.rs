@@ -183,15 +183,21 @@ fn messages_of_the_program_have_plain_words() {
     check(messages);
 }
 
-/// Whose comments are the documentation of the bindings.
+/// Whose comments are the documentation of the bindings, and of the scripts of training and evaluation.
 #[test]
-fn interfaces_of_the_bindings_have_plain_words() {
+fn interfaces_and_scripts_have_plain_words() {
     let mut interfaces = Vec::new();
-    for (folder, ending) in
-        [("python/alphamf", ".py"), ("python/alphamf", ".pyi"), ("c/include", ".h"), ("web", ".d.ts")]
-    {
+    for (folder, ending) in [
+        ("bindings/python/alphamf", ".py"),
+        ("bindings/python/alphamf", ".pyi"),
+        ("bindings/c/include", ".h"),
+        ("bindings/web", ".d.ts"),
+        ("training", ".py"),
+        ("eval", ".py"),
+        ("docs/listen", ".py"),
+    ] {
         let before = interfaces.len();
-        files(&root().join("bindings").join(folder), ending, &mut interfaces);
+        files(&root().join(folder), ending, &mut interfaces);
         assert!(interfaces.len() > before, "{folder}/*{ending}");
     }
     check(interfaces.into_iter().flat_map(|path| {
