@@ -1,4 +1,4 @@
-//! Positive-stable draws: time for one, in blocks of a frame's length.
+//! Positive-stable draws: time per draw, in blocks of a frame's length.
 use alphamf::{random::SeedTree, stable::PositiveStable};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rand_distr::Distribution;

@@ -1,4 +1,5 @@
-//! What a sweep does to some frames: products, expectations and slopes, and the Metropolis step of the impulses.
+//! Stages of a sweep over a tile of frames: products, expectations and gradients, and the Metropolis step of the
+//! impulse variables.
 //!
 //! Throughputs of products count two operations per multiplication, so that Gelem/s are GFLOP/s.
 use alphamf::internals::{Factor, ImpulseStep, ImpulseVariables, MarginalTable, Mixture, Workspace};

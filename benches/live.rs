@@ -1,4 +1,4 @@
-//! What a live denoiser costs: seconds per second of audio on one thread, and the time of its blocks.
+//! Cost of a live denoiser: seconds per second of audio on one thread, and the time per block.
 
 use alphamf::denoiser::LiveSettings;
 use alphamf::random::SeedTree;
@@ -7,11 +7,11 @@ use rand::RngExt;
 use std::time::Instant;
 
 const SECONDS: usize = 30;
-/// Samples that a host gives at once.
+/// Number of samples per block of a host.
 const QUANTUM: usize = 64;
 
 fn main() {
-    // `cargo test --benches` only looks whether it runs.
+    // `cargo test --benches` only checks that it runs.
     let seconds = if std::env::args().any(|argument| argument == "--bench") { SECONDS } else { 1 };
     let began = Instant::now();
     let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();

@@ -1,4 +1,4 @@
-//! A recording from end to end, its transform, and its score: samples per second.
+//! Throughput in samples per second: whole recordings, their transform, and their score.
 use alphamf::denoiser::{Denoiser, Settings};
 use alphamf::model::Dictionary;
 use alphamf::random::SeedTree;
@@ -34,8 +34,8 @@ fn transform(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// One thread. `fast` has 2 sweeps of expectation maximisation, `normal without draws` 8, and `normal` 8 Gibbs sweeps more:
-/// a sweep of either kind takes a sixth and an eighth of the differences.
+/// One thread. `fast` has 2 sweeps of expectation maximisation, `normal without draws` 8, and `normal` 8 Gibbs sweeps
+/// more: one sweep of maximisation takes a sixth of the first difference, one Gibbs sweep an eighth of the second.
 fn denoise(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("denoise");
     let signal = Signal::new(RATE, SampleFormat::Float32, vec![noisy()]).unwrap();

@@ -6,11 +6,11 @@ use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use serde::{Deserialize, Serialize, forward_to_deserialize_any};
 use serde_json::{Map, Value};
 
-/// `whole` with the fields of a JSON object in place of its own; `kind` is the word for a field. An unknown field is answered
-/// with the names of all but the `unlisted`.
+/// Replaces fields of `whole` by those of a JSON object; `kind` is the word for a field in errors. The error for an
+/// unknown field lists all names except the `unlisted`.
 ///
 /// # Errors
-/// If the text is no object, or a field has another name or type. The message has no words of Rust.
+/// If the text is not an object, or a field has an unknown name or a wrong type. The message contains no terms of Rust.
 pub(crate) fn with_json<T: Serialize + DeserializeOwned>(
     whole: &T,
     kind: &'static str,
@@ -27,14 +27,14 @@ pub(crate) fn with_json<T: Serialize + DeserializeOwned>(
     })
 }
 
-/// Reads all fields; compiled once, as it is large.
+/// Deserialises all fields; compiled once, as it is large.
 #[inline(never)]
 fn read<T: DeserializeOwned>(all: &Value) -> serde_json::Result<T> {
     T::deserialize(all)
 }
 
-/// Fields with those of a JSON object in place of their own; `error` returns what is wrong with fields. Compiled once for all
-/// types.
+/// Replaces fields by those of a JSON object; `error` returns the error of deserialising the fields. Compiled once for
+/// all types.
 fn merged(
     mut all: Value,
     names: &'static [&'static str],
@@ -55,7 +55,7 @@ fn merged(
         let text = serde_json::to_string(&value).unwrap_or_default();
         all[name] = value;
         if error(&all).is_some() {
-            // No field takes every text.
+            // No field accepts an empty text, so the error states the expected type.
             all[name] = Value::String(String::new());
             return refused(name, text, expected(&error(&all).unwrap_or_default()));
         }
@@ -63,7 +63,7 @@ fn merged(
     Ok(all)
 }
 
-/// The expectation of serde, in words for users.
+/// Translates the type that serde expects for users.
 fn expected(error: &str) -> String {
     match error.split_once("expected ").map_or("", |(_, expected)| expected) {
         "f32" | "f64" => "a number".to_owned(),
@@ -77,12 +77,12 @@ fn expected(error: &str) -> String {
 /// Names of a struct's fields or an enum's variants, in order of declaration.
 pub(crate) fn names<T: for<'a> Deserialize<'a>>() -> &'static [&'static str] {
     let mut names: &'static [&'static str] = &[];
-    // Reads nothing: the names come with the request.
+    // Deserialises no value: serde passes the names with its request.
     let _ = T::deserialize(Names(&mut names));
     names
 }
 
-/// Keeps the names that a type asks to be read by.
+/// Deserializer that stores the names of the fields or variants that a type requests.
 struct Names<'a>(&'a mut &'static [&'static str]);
 
 impl Names<'_> {
@@ -166,7 +166,7 @@ mod tests {
         let all = super::names::<LiveControls>();
         assert_eq!(expected(&[]), all.join(", "));
         assert_eq!(expected(&["gain_exponent"]), all[1..].join(", "));
-        // They are fields all the same.
+        // Unlisted fields are still accepted.
         assert!(super::with_json(&controls, "control", &["mix"], r#"{"mix": 0.5}"#).is_ok());
     }
 

@@ -5,7 +5,7 @@ pub(crate) use alone::*;
 #[cfg(feature = "rayon")]
 pub(crate) use rayon::{join, prelude::*};
 
-/// The part of rayon's interface used here, by iterators of the standard library.
+/// The part of rayon's interface used here, implemented by iterators of the standard library.
 #[cfg(not(feature = "rayon"))]
 mod alone {
     use std::slice::{Chunks, ChunksMut, Iter, IterMut};

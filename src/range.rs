@@ -36,7 +36,7 @@ pub(crate) fn positive(name: &'static str, value: f64, most: f64) -> Result<(), 
     Err(SettingsError { name, value: short(value), expected: format!("more than 0, and {most} at most") })
 }
 
-/// A number in at most 20 characters, or in exponent form.
+/// Formats a number in at most 20 characters, or in exponent form.
 fn short<T: fmt::Display + fmt::LowerExp>(value: T) -> String {
     const DIGITS: usize = 20;
     let text = value.to_string();

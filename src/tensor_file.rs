@@ -59,7 +59,7 @@ impl From<safetensors::SafeTensorError> for TensorFileError {
     }
 }
 
-/// The header and the tensors of a file.
+/// Reads the header and the tensors of a file.
 pub(crate) fn read<'a, H: DeserializeOwned>(
     bytes: &'a [u8],
     format: &Format,
@@ -93,17 +93,17 @@ pub(crate) fn values(
     Err(TensorFileError::Shape { tensor: name, found, dtype, expected: shape.to_vec() })
 }
 
-/// Order of the values of a layer with biases. The size of a tensor is the same in both.
+/// Order of the values of a layer with biases. The size of a tensor is equal in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// Of each input the weights to all outputs, then all biases.
+    /// For each input, the weights to all outputs; then all biases.
     ByInput,
-    /// Of each output the weights of all inputs, then its bias.
+    /// For each output, the weights of all inputs, then its bias.
     ByOutput,
 }
 
-/// The three layers of a small network with these numbers of inputs, hidden units and outputs, each with its biases: in the
-/// file in `layout`, returned in [`Layout::ByInput`].
+/// Reads the three layers of a small network, each with its biases, stored in `layout` and returned in
+/// [`Layout::ByInput`]. `sizes` are the numbers of inputs, of hidden units of both layers, and of outputs.
 pub(crate) fn three_layers(
     bytes: &[u8],
     format: &Format,
@@ -153,7 +153,7 @@ pub(crate) fn write<H: Serialize>(
     Ok(bytes)
 }
 
-/// Sorts the keys of a safetensors header, which its writer does not.
+/// Sorts the keys of a safetensors header, which the crate `safetensors` writes unsorted.
 fn sort_header(bytes: &mut [u8]) {
     let Some((length, rest)) = bytes.split_first_chunk_mut::<8>() else { return };
     let length = u64::from_le_bytes(*length) as usize;

@@ -3,7 +3,7 @@
 //! `mpirun -n RANKS movielens --data DIR --method sgld|psgld|hamcmc --step EPS [--iterations N] [--validate] > CURVE.csv`
 //!
 //! `DIR` has `train.csv.gz` and `test.csv.gz` of `movie,user,rating`. With `--validate` a twentieth of the training
-//! ratings is held out in place of the test set, to choose a step by.
+//! ratings is held out in place of the test set, to choose a step size.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -26,9 +26,9 @@ use rand::seq::SliceRandom as _;
 const MOVIES: usize = 3_952;
 const USERS: usize = 6_040;
 const RANK: usize = 10;
-/// Samples that are not averaged.
+/// Number of initial samples that are not averaged.
 const BURN_IN: usize = 50;
-/// After how many iterations predictions are averaged and scored. Odd, so that both chains of HAMCMC are.
+/// Number of iterations between averaged and scored predictions; odd, so that both chains of HAMCMC are included.
 const EVERY: usize = 5;
 
 #[derive(Debug, Parser)]
@@ -67,7 +67,7 @@ struct Arguments {
 
 type Rating = (usize, usize, f64);
 
-/// Ratings with movies and users in the order of `places`, so that blocks have about as many ratings each.
+/// Reads ratings with movies and users in the order of `places`, so that blocks have about equally many ratings.
 fn read(path: &Path, [movies, users]: [&[usize]; 2]) -> anyhow::Result<Vec<Rating>> {
     let place = |places: &[usize], number: f64| places.get((number as usize).checked_sub(1)?).copied();
     let rating = |line: &str| -> Option<Rating> {
@@ -92,7 +92,8 @@ fn shuffled(count: usize, stream: &mut SeededRng) -> Vec<usize> {
     places
 }
 
-/// The squared errors of the last draw and of the mean prediction, and how many, of the processes' held-out ratings.
+/// Sums the squared errors of the last draw and of the mean prediction over the held-out ratings of all processes, and
+/// counts the ratings.
 fn score<C: Communicator>(
     chain: &mut DistributedChain<Factorisation, C>,
     held_out: &Factorisation,

@@ -1,7 +1,7 @@
-//! Processes of MPI give the same bits as one process, and messages arrive whole.
+//! Checks that MPI processes give results bit-identical to one process, and that messages arrive complete.
 //!
-//! `mpirun -n RANKS same_bits`, up to four of them. The law of the chain on one process is proved by the tests of
-//! `alphamf-samplers`.
+//! `mpirun -n RANKS same_bits`, with up to four processes. The law of the chain on one process is proved by the tests
+//! of `alphamf-samplers`.
 
 use std::error::Error;
 

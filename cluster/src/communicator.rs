@@ -8,7 +8,7 @@ use mpi::point_to_point::MatchedReceiveVec as _;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator as _, CommunicatorCollectives as _, Destination as _, Source as _};
 
-/// All processes that `mpirun` started. One that exits without finalising MPI terminates all.
+/// All processes that `mpirun` started. A process that exits without finalising MPI terminates all.
 pub struct Mpi {
     world: SimpleCommunicator,
     // Finalises MPI when dropped, which must come last.
@@ -28,8 +28,8 @@ impl Mpi {
         self.world.abort(i32::from(code))
     }
 
-    /// Number of bytes for MPI, which takes at most 2 GiB - 1. More of them terminate all processes: there is no way to
-    /// return an error, and the others wait for the message.
+    /// Converts a number of bytes for MPI, at most 2 GiB - 1. A larger number terminates all processes, as no error can
+    /// be returned and the others wait for the message.
     #[expect(clippy::print_stderr, reason = "the process ends here")]
     fn count(&self, bytes: usize) -> i32 {
         i32::try_from(bytes).unwrap_or_else(|_| {
@@ -69,7 +69,7 @@ impl Communicator for Mpi {
     }
 
     fn all_gather(&mut self, own: &[u8]) -> Vec<Vec<u8>> {
-        // Never empty: Open MPI takes the address of an empty slice for MPI_IN_PLACE.
+        // Never empty: Open MPI interprets the address of an empty slice as MPI_IN_PLACE.
         let own = [own, &[0_u8][..]].concat();
         let mut lengths = vec![0_i32; self.world.size() as usize];
         self.world.all_gather_into(&self.count(own.len()), &mut lengths[..]);

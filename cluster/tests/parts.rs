@@ -45,7 +45,8 @@ struct Log {
     reports: Vec<(usize, Vec<u8>)>,
 }
 
-/// Each part waits until `is_ready` of the log, itself and its process; the report of part `last` stops the distribution.
+/// Each part waits until `is_ready` holds for the log, the part and its process; the report of part `last` stops the
+/// distribution.
 fn shared(
     ranks: usize,
     parts: usize,

@@ -15,7 +15,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 const RATE: u32 = 8_000;
 
-/// Coloured noise, of another colour and length in each recording.
+/// Coloured noise, with a different colour and length in each recording.
 fn recordings(count: usize) -> Vec<Signal> {
     let recording = |index: usize| {
         let mut stream = SeedTree::new(9).rng(index as u64);

@@ -1,49 +1,50 @@
-//! One bin: spatial covariances of speech and noise, and the filter that follows from them.
+//! Filter of one bin: spatial covariances of speech and noise, and the Wiener filter computed from them.
 
 use super::hermitian::{Matrix, Value};
 use num_complex::Complex;
 
-/// Iterations of expectation maximisation a block; tuned on simulated rooms with four microphones (eval/results).
+/// Iterations of expectation maximisation per block; tuned on simulated rooms with four microphones (eval/results).
 const ITERATIONS: usize = 14;
-/// Updates of the powers an iteration.
+/// Updates of the powers per iteration.
 const POWER_UPDATES: usize = 2;
-/// Diagonal loading of covariances, as a fraction: the noise of microphones and converters, and against singular ones.
+/// Diagonal loading of covariances, as a fraction: for the noise of microphones and converters, and against singular
+/// matrices.
 const LOADING: f64 = 1e-5;
-/// Frames that the past blocks count for at most.
+/// Maximum weight of past blocks, in frames.
 const MEMORY_FRAMES: f64 = 240.0;
-/// Smallest part of a frame that is speech or noise by the prior.
+/// Minimum fraction of speech, and of noise, in a frame by the prior.
 const MIN_PART: f64 = 3e-4;
-/// Smallest power, in units of the mean power of the bin.
+/// Minimum power, relative to the mean power of the bin.
 const MIN_POWER: f64 = 1e-8;
 
 /// Prior and powers of a frame.
 #[derive(Debug, Clone)]
 pub(super) struct Frame {
-    /// Part of its power that is speech by the prior.
+    /// Fraction of its power that is speech by the prior.
     prior: f64,
     /// Minimum gain.
     floor: f64,
     /// Powers of speech and noise by the prior.
     before: [f64; 2],
-    /// Powers of speech and noise.
+    /// Estimated powers of speech and noise.
     powers: [f64; 2],
 }
 
 impl Frame {
-    /// A frame with a gain and a minimum gain, 0 to 1.
+    /// Creates a frame with a gain as prior and a minimum gain, 0 to 1 each.
     pub(super) fn new(gain: f32, floor: f32) -> Self {
         let prior = f64::from(gain).clamp(MIN_PART, 1.0 - MIN_PART);
         Self { prior, floor: floor.into(), before: [0.0; 2], powers: [0.0; 2] }
     }
 
-    /// Starts from the prior, for so much power per channel.
+    /// Initialises the powers from the prior and the mean `power` of the channels.
     fn start(&mut self, power: f64, least: f64) {
         self.before = [self.prior, 1.0 - self.prior].map(|part| part * power + least);
         self.powers = self.before;
     }
 
-    /// Multiplicative updates of the powers (Sekiguchi et al. 2020, equations 33 to 36), from the powers of the components and
-    /// their variances under speech. The result is a geometric mean, to one third of the prior.
+    /// Applies multiplicative updates to the powers (Sekiguchi et al. 2020, equations 33 to 36), from the components
+    /// and their variances under speech. The result is a geometric mean, in which the prior has a weight of one third.
     fn update(&mut self, components: &[Value], variances: &[f64], least: f64) {
         let [speech, noise] = self.powers;
         let mut terms = [[0.0; 2]; 2];
@@ -62,20 +63,20 @@ impl Frame {
         }
     }
 
-    /// The gain of a component with this variance under speech.
+    /// Returns the Wiener gain of a component with this variance under speech.
     fn gain(&self, variance: f64) -> f64 {
         let speech = self.powers[0] * variance;
         speech / (speech + self.powers[1])
     }
 }
 
-/// The basis in which the noise has the covariance one, and speech a diagonal one.
+/// Basis in which the covariance of noise is the identity, and that of speech is diagonal.
 pub(super) struct Basis {
-    /// To components: its rows are conjugated basis vectors.
+    /// Matrix from channels to components; its rows are conjugated basis vectors.
     pub analysis: Matrix,
-    /// From components to channels: the inverse.
+    /// Matrix from components to channels: the inverse of `analysis`.
     pub synthesis: Matrix,
-    /// Variances of speech.
+    /// Variances of the components under speech.
     pub variances: Vec<f64>,
 }
 
@@ -91,7 +92,7 @@ impl Basis {
         }
     }
 
-    /// The components of frames of channels, frame by frame.
+    /// Returns the components of `values` (frames x channels), frame by frame.
     fn components(&self, values: &[Value]) -> Vec<Value> {
         let size = self.variances.len();
         let rows = |frame: &'_ [Value]| -> Vec<Value> {
@@ -101,7 +102,7 @@ impl Basis {
         values.chunks_exact(size).flat_map(rows).collect()
     }
 
-    /// The covariances of the expected speech and noise, by the powers of the frames: sums over frames.
+    /// Returns the expected covariances of speech and noise, normalised by the powers of each frame: sums over frames.
     fn covariances(&self, components: &[Value], frames: &[Frame]) -> [Matrix; 2] {
         let size = self.variances.len();
         let mut sums = [Matrix::zero(size), Matrix::zero(size)];
@@ -115,7 +116,7 @@ impl Basis {
                     *sums[0].at_mut(i, j) += product * (gains[i] * gains[j] * speech);
                     *sums[1].at_mut(i, j) += product * ((1.0 - gains[i]) * (1.0 - gains[j]) * noise);
                 }
-                // The posterior variance is the same of both.
+                // Speech and noise have the same posterior variance.
                 let variance = frame.powers[0] * self.variances[i] * (1.0 - gains[i]);
                 sums[0].at_mut(i, i).re += variance * speech;
                 sums[1].at_mut(i, i).re += variance * noise;
@@ -131,7 +132,7 @@ impl Basis {
         })
     }
 
-    /// The images of speech in the channels.
+    /// Returns the images of speech in the channels, frames x channels.
     fn images(&self, components: &[Value], frames: &[Frame]) -> Vec<Value> {
         let size = self.variances.len();
         let mut images = Vec::with_capacity(components.len());
@@ -148,14 +149,14 @@ impl Basis {
     }
 }
 
-/// The covariances of a bin, carried from block to block.
+/// Filter of a bin, whose covariances are carried from block to block.
 #[derive(Debug, Clone)]
 pub(super) struct BinFilter {
     channels: usize,
-    /// Spatial covariances of speech and noise, each with a trace of the number of channels; `None` before the first block with
-    /// sound.
+    /// Spatial covariances of speech and noise, each with a trace equal to the number of channels; `None` before the
+    /// first block that is not silent.
     covariances: Option<[Matrix; 2]>,
-    /// Frames that they count for.
+    /// Weight of the covariances, in frames.
     frames: f64,
 }
 
@@ -164,7 +165,7 @@ impl BinFilter {
         Self { channels, covariances: None, frames: 0.0 }
     }
 
-    /// The filter of some of the channels, with their part of the covariances.
+    /// Returns the filter of a subset of the channels, with the corresponding part of the covariances.
     pub(super) fn part(&self, channels: &[usize]) -> Self {
         let mut part = Self { channels: channels.len(), covariances: None, frames: self.frames };
         part.covariances = self.covariances.as_ref().map(|both| {
@@ -177,8 +178,8 @@ impl BinFilter {
         part
     }
 
-    /// The images of speech (frames x channels) in a block of `values` (frames x channels). The first `overlap` frames fade from
-    /// the covariances of the last block to the present ones.
+    /// Returns the images of speech (frames x channels) in a block of `values` (frames x channels). Over the first
+    /// `overlap` frames, the output fades from the filter of the last block to the present one.
     pub(super) fn filter(
         &mut self,
         values: &[Value],
@@ -226,7 +227,7 @@ impl BinFilter {
         images.into_iter().map(|x| Complex::new(x.re as f32, x.im as f32)).collect()
     }
 
-    /// The covariances of a block, together with those before; with loading, and a trace of the number of channels.
+    /// Normalises the covariances of a block, and averages them with those of past blocks.
     fn remember(&self, [speech, noise]: [Matrix; 2], before: Option<&[Matrix; 2]>) -> [Matrix; 2] {
         let (speech_before, noise_before) = before.map(|[speech, noise]| (speech, noise)).unzip();
         [(speech, speech_before), (noise, noise_before)].map(|(mut matrix, before)| {
@@ -241,7 +242,7 @@ impl BinFilter {
         })
     }
 
-    /// Scales to a trace of the number of channels, and loads the diagonal.
+    /// Loads the diagonal, and scales to a trace equal to the number of channels.
     fn normalise(&self, matrix: &mut Matrix) {
         let scale = (1.0 - LOADING) * self.channels as f64 / matrix.trace().max(f64::MIN_POSITIVE);
         matrix.values.iter_mut().for_each(|value| *value *= scale);
@@ -251,7 +252,8 @@ impl BinFilter {
     }
 }
 
-/// The covariances of speech and noise by the prior alone: sums over frames, each in units of its power.
+/// Returns the covariances of speech and noise by the prior alone, normalised by the powers of each frame: sums over
+/// frames.
 fn first_covariances(values: &[Value], frames: &[Frame], channels: usize) -> [Matrix; 2] {
     let mut sums = [Matrix::zero(channels), Matrix::zero(channels)];
     for (x, frame) in values.chunks_exact(channels).zip(frames) {

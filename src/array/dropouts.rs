@@ -1,21 +1,22 @@
-//! Channels that are silent for some time beside others: a flat battery, a loose plug.
+//! Dropouts: channels that are silent for a time while others are not, as with a flat battery or a loose plug.
 
 use super::microphones::SILENT;
 use crate::transform::{Spectrogram, bin_power};
 use std::ops::Range;
 
-/// Duration from which on a silent channel has dropped out, s. In shorter gaps it keeps its image of the speech, from the others.
+/// Minimum duration of a dropout, s. In shorter gaps, a channel keeps its image of the speech, estimated from the
+/// others.
 const MIN_DROPOUT_SECONDS: f64 = 1.0;
 
-/// Finds, frame by frame, the channels that have dropped out.
+/// Detects, frame by frame, the channels that have dropped out.
 pub(super) struct Dropouts {
-    /// Frames from which on a silent channel has dropped out.
+    /// Minimum number of frames of a dropout.
     least: usize,
-    /// Frames at the end of those seen in which each channel was silent.
+    /// Number of successive silent frames of each channel, up to the last frame.
     silent: Vec<usize>,
 }
 
-/// Frames in which the same channels sound.
+/// Frames with an equal set of channels that have not dropped out.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Part {
     /// The channels that have not dropped out.
@@ -25,13 +26,13 @@ pub(super) struct Part {
 }
 
 impl Dropouts {
-    /// For frames that are `hop_seconds` apart.
+    /// Creates a detector for frames `hop_seconds` apart.
     pub(super) fn new(channels: usize, hop_seconds: f64) -> Self {
         Self { least: (MIN_DROPOUT_SECONDS / hop_seconds).ceil() as usize, silent: vec![0; channels] }
     }
 
-    /// Divides the frames `span` of every channel, which follow those of the last call, by the channels that sound: those with the
-    /// fewest channels first.
+    /// Groups the frames `span`, which follow those of the last call, by the channels that have not dropped out. The
+    /// parts with the fewest channels are first.
     pub(super) fn parts(&mut self, spectra: &[Spectrogram], span: Range<usize>) -> Vec<Part> {
         let channels = spectra.len();
         let mut sounds = vec![true; span.len() * channels];
@@ -40,11 +41,11 @@ impl Dropouts {
             let powers: Vec<f64> = spectra.iter().map(power).collect();
             let loudest = powers.iter().copied().fold(0.0, f64::max);
             for (channel, (&power, silent)) in powers.iter().zip(&mut self.silent).enumerate() {
-                // Where all are silent, what was so goes on.
+                // While all channels are silent, the silence of a channel continues, and none begins.
                 let is_silent = if loudest > 0.0 { power <= SILENT * loudest } else { *silent > 0 };
                 *silent = if is_silent { *silent + 1 } else { 0 };
                 if *silent >= self.least {
-                    // Once it is known, it is so of the frames before, too.
+                    // A detected dropout includes its earlier frames in this call.
                     let known = if *silent == self.least { self.least } else { 1 };
                     let first = (index + 1).saturating_sub(known);
                     (first..=index).for_each(|frame| sounds[frame * channels + channel] = false);
@@ -64,8 +65,8 @@ impl Dropouts {
     }
 }
 
-/// A filter for all channels, and one for those that are left while others have dropped out: the last ones only, as with a loose
-/// plug the same channels drop out again, and each set of channels would have a filter of its own.
+/// A filter for all channels, and one for the remaining channels of the last dropout. Other sets of channels have no
+/// stored filter, as a loose plug drops the same channels again.
 pub(super) struct PerPart<F> {
     all: F,
     left: Option<(Vec<usize>, F)>,
@@ -76,7 +77,8 @@ impl<F> PerPart<F> {
         Self { all, left: None }
     }
 
-    /// The filter for these of `all` channels: that of `part` of the filter for all unless they were the last that were left.
+    /// Returns the filter for `channels`, out of `all` channels. `part` creates it from the filter for all channels,
+    /// unless the last set was equal.
     pub(super) fn of(&mut self, channels: &[usize], all: usize, part: impl FnOnce(&F) -> F) -> &mut F {
         if channels.len() == all {
             return &mut self.all;
@@ -117,7 +119,7 @@ mod tests {
         let mut dropouts = Dropouts::new(2, 0.25);
         let expected = [part(&[0], 8..13), part(&[0, 1], (0..8).chain(13..16))];
         assert_eq!(dropouts.parts(&channels, 0..16), expected);
-        // In two calls: the first cannot know.
+        // In two calls, the dropout is too short to be detected in the first.
         let mut dropouts = Dropouts::new(2, 0.25);
         assert_eq!(dropouts.parts(&channels, 0..10), [part(&[0, 1], 0..10)]);
         assert_eq!(dropouts.parts(&channels, 10..16), [part(&[0], 10..13), part(&[0, 1], 13..16)]);
@@ -129,7 +131,7 @@ mod tests {
         voice[4..12].fill(0.0);
         let mut dropouts = Dropouts::new(2, 0.25);
         assert_eq!(dropouts.parts(&spectra(&[&voice, &voice]), 0..16), [part(&[0, 1], 0..16)]);
-        // One that had dropped out before stays so.
+        // A channel that dropped out before the silence stays dropped out.
         let mut lost = voice;
         lost[..12].fill(0.0);
         let expected = [part(&[0], 0..12), part(&[0, 1], 12..16)];

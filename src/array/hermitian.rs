@@ -1,4 +1,4 @@
-//! Small complex matrices, row by row: as many rows as there are microphones, or microphones times frames.
+//! Small square complex matrices, with a row for each microphone, or for each microphone and frame.
 
 use num_complex::Complex;
 
@@ -9,7 +9,7 @@ const SWEEPS: usize = 20;
 /// Off-diagonal entries below this fraction of the diagonal count as zero.
 const SMALL: f64 = 1e-14;
 
-/// A square matrix, row by row.
+/// A square matrix in row-major order.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Matrix {
     pub size: usize,
@@ -35,7 +35,7 @@ impl Matrix {
         &mut self.values[row * self.size + column]
     }
 
-    /// The rows and columns of these places.
+    /// Returns the submatrix of the rows and columns at these indices.
     pub(super) fn part(&self, places: &[usize]) -> Self {
         let row = |&i: &usize| places.iter().map(move |&j| self.at(i, j));
         Self { size: places.len(), values: places.iter().flat_map(row).collect() }
@@ -76,7 +76,7 @@ impl Matrix {
         (0..self.size).map(|i| self.at(i, i).re).sum()
     }
 
-    /// The lower triangle `L` with `L L^H` = this positive definite matrix.
+    /// Returns the lower triangular `L` with `L L^H` equal to this positive definite matrix.
     pub(super) fn cholesky(&self) -> Self {
         let size = self.size;
         let mut lower = Self::zero(size);
@@ -93,7 +93,7 @@ impl Matrix {
         lower
     }
 
-    /// The inverse of a lower triangle.
+    /// Returns the inverse of a lower triangular matrix.
     pub(super) fn inverse_of_lower(&self) -> Self {
         let size = self.size;
         let mut inverse = Self::zero(size);
@@ -126,7 +126,8 @@ impl Matrix {
         ((0..size).map(|i| self.at(i, i).re).collect(), vectors)
     }
 
-    /// Makes the entry at row `p` and column `q`, and its mirror, zero by a unitary rotation. False if it is negligible already.
+    /// Sets the entry at row `p` and column `q`, and its mirror, to zero by a unitary rotation. Returns false if the
+    /// entry is negligible already.
     fn rotate(&mut self, p: usize, q: usize, vectors: &mut Self) -> bool {
         let (entry, a, b) = (self.at(p, q), self.at(p, p).re, self.at(q, q).re);
         let size = entry.norm();
@@ -137,7 +138,7 @@ impl Matrix {
         let tangent = ratio.signum() / (ratio.abs() + (1.0 + ratio * ratio).sqrt());
         let cosine = 1.0 / (1.0 + tangent * tangent).sqrt();
         let sine = entry / size * (tangent * cosine);
-        // Columns: p' = c p - conj(s) q, q' = s p + c q; rows likewise, conjugated.
+        // Columns: p' = c p - conj(s) q, q' = s p + c q; rows: the same, conjugated.
         for matrix in [&mut *self, vectors] {
             for k in 0..matrix.size {
                 let (x, y) = (matrix.at(k, p), matrix.at(k, q));

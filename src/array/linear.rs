@@ -8,29 +8,30 @@ use crate::transform::{FrameGrid, Spectrogram};
 use num_complex::Complex;
 use std::ops::Range;
 
-/// Frames that the filter combines, the present one in the middle.
+/// Number of frames that the filter combines, centred on the present one.
 const TAPS: usize = 3;
-/// Maximum number of channels with that many frames. With more channels, the filter combines those of the present frame alone,
-/// as the work grows with the square of both.
+/// Maximum number of channels with [`TAPS`] frames. With more channels, the filter combines those of the present frame
+/// alone, as the work grows with the square of channels times frames.
 const MAX_CHANNELS_WITH_TAPS: usize = 8;
-/// Diagonal loading of covariances, as a fraction of their mean diagonal: against singular ones.
+/// Diagonal loading of covariances, as a fraction of their mean diagonal, against singular matrices.
 const LOADING: f64 = 1e-6;
-/// Frames that the past blocks count for at most.
+/// Maximum weight of past blocks, in frames.
 const MEMORY_FRAMES: f64 = 94.0;
-/// Frames at the start of a block in which the filter of the last block fades into its own.
+/// Frames at the start of a block over which the filter fades from that of the last block.
 const FADE_FRAMES: usize = 8;
-/// The filter counts in full if all channels together explain at least this part of what one alone leaves of the target.
-/// Channels that are the same explain nothing; two microphones 1 cm apart, in a room, 0.2 to 0.5 (eval/results).
+/// Explained fraction at which the filter reaches its full weight: of the target's power that one channel alone does
+/// not explain, the part that all channels explain. Identical channels explain nothing; two microphones 1 cm apart in a
+/// room, 0.2 to 0.5 (eval/results).
 const FULL_GAIN: f64 = 0.25;
 
-/// In every bin, the linear combination of all channels in three frames that is nearest to each channel of a target, by least
-/// squares.
+/// Least-squares filter: in every bin, the linear combination of all channels in three frames that is nearest to each
+/// channel of a target.
 ///
-/// An estimate of a voice has errors that change from frame to frame. A filter that is the same in all frames cannot follow
-/// them: it keeps the part of the estimate that all channels explain linearly. Where other channels explain nothing, each
-/// channel passes unchanged.
+/// The errors of an estimated voice change from frame to frame. A time-invariant filter cannot follow them: it keeps
+/// the part of the estimate that all channels explain linearly. Where other channels explain nothing, each channel
+/// passes unchanged.
 ///
-/// A channel that has dropped out has no part in the others, and passes unchanged, too.
+/// A channel that has dropped out does not contribute to the others, and passes unchanged, too.
 pub(crate) struct LinearFilter {
     channels: usize,
     bins: PerPart<Vec<BinRegression>>,
@@ -38,7 +39,7 @@ pub(crate) struct LinearFilter {
 }
 
 impl LinearFilter {
-    /// For `channels` microphones and frames of this grid.
+    /// Creates a filter for `channels` microphones and frames of this grid.
     pub(crate) fn new(channels: usize, grid: FrameGrid) -> Self {
         let taps = if channels <= MAX_CHANNELS_WITH_TAPS { TAPS } else { 1 };
         Self {
@@ -48,8 +49,8 @@ impl LinearFilter {
         }
     }
 
-    /// The filtered frames `span` of every channel. `inputs` and `targets` hold the frames of every channel, and those around
-    /// the span as far as there are any.
+    /// Returns the filtered frames `span` of every channel. `inputs` and `targets` hold these frames of every channel,
+    /// and adjacent ones where available.
     pub(crate) fn filter(
         &mut self,
         inputs: &[Spectrogram],
@@ -73,7 +74,7 @@ impl LinearFilter {
             let left: Vec<Unexplained> = filters.par_iter_mut().enumerate().map(fit).collect();
             let sum = |part: fn(&Unexplained) -> f64| left.iter().map(part).sum::<f64>();
             let (by_all, by_one) = (sum(|left| left.by_all), sum(|left| left.by_one));
-            // Silence explains nothing: channels pass as they are.
+            // Silence explains nothing: channels pass unchanged.
             let gain = if by_one > 0.0 { 1.0 - by_all / by_one } else { 0.0 };
             let weight = (gain / FULL_GAIN).clamp(0.0, 1.0);
             let apply = |(bin, regression): (usize, &mut BinRegression)| {
@@ -86,26 +87,26 @@ impl LinearFilter {
     }
 }
 
-/// One bin.
+/// Least-squares regression of one bin.
 #[derive(Debug, Clone)]
 struct BinRegression {
     channels: usize,
     taps: usize,
-    /// Covariance of the values that count for a frame: sums over frames.
+    /// Covariance of the inputs of the filter (channels x taps): sums over frames.
     covariance: Matrix,
-    /// Covariance of these values with the target of each channel: sums over frames.
+    /// Covariance of these inputs with the target of each channel: sums over frames.
     with_targets: Vec<Vec<Value>>,
-    /// Powers of the target of each channel.
+    /// Power of the target of each channel: sums over frames.
     target_powers: Vec<f64>,
-    /// Frames in these sums.
+    /// Effective number of frames in these sums.
     frames: f64,
-    /// The weights of these values, for each channel, that solve the normal equations.
+    /// Weights of the inputs, for each channel, that solve the normal equations.
     solution: Vec<Vec<Value>>,
-    /// The weights of the last block; none before the first.
+    /// Weights of the last block; empty before the first.
     weights: Vec<Vec<Value>>,
 }
 
-/// The power of the targets that a combination does not explain: of each channel alone, and of all.
+/// Power of the targets that each channel alone, and all channels together, do not explain.
 struct Unexplained {
     by_one: f64,
     by_all: f64,
@@ -126,7 +127,7 @@ impl BinRegression {
         }
     }
 
-    /// The regression of some of the channels, with their part of the sums.
+    /// Returns the regression of a subset of the channels, with the corresponding sums.
     fn part(&self, channels: &[usize]) -> Self {
         let values = |tap: usize| channels.iter().map(move |channel| tap * self.channels + channel);
         let values: Vec<usize> = (0..self.taps).flat_map(values).collect();
@@ -146,7 +147,7 @@ impl BinRegression {
         }
     }
 
-    /// Fits the filter to the frames `span` (frames x channels) and to those before.
+    /// Fits the filter to the frames `span` of inputs and targets (frames x channels), and to past frames.
     fn fit(&mut self, inputs: &[Value], targets: &[Value], span: Range<usize>) -> Unexplained {
         let kept = MEMORY_FRAMES / self.frames.max(MEMORY_FRAMES);
         self.covariance.values.iter_mut().for_each(|sum| *sum *= kept);
@@ -161,21 +162,22 @@ impl BinRegression {
         }
         let all: Vec<usize> = (0..size).collect();
         let inverse = self.inverse_root(&all);
-        self.solution = self.with_targets.iter().map(|sums| solved(inverse.as_ref(), sums)).collect();
-        let explained = |solution: &[Value], sums: &[Value]| combined(solution, sums).re;
+        self.solution =
+            self.with_targets.iter().map(|sums| solve_normal_equations(inverse.as_ref(), sums)).collect();
+        let explained = |solution: &[Value], sums: &[Value]| weighted_sum(solution, sums).re;
         let mut left = Unexplained { by_one: 0.0, by_all: 0.0 };
         for (channel, &power) in self.target_powers.iter().enumerate() {
             let own: Vec<usize> = (channel..size).step_by(self.channels).collect();
             let sums: Vec<Value> = own.iter().map(|&i| self.with_targets[channel][i]).collect();
-            let by_one = explained(&solved(self.inverse_root(&own).as_ref(), &sums), &sums);
+            let by_one = explained(&solve_normal_equations(self.inverse_root(&own).as_ref(), &sums), &sums);
             left.by_one += (power - by_one).max(0.0);
             left.by_all += (power - explained(&self.solution[channel], &self.with_targets[channel])).max(0.0);
         }
         left
     }
 
-    /// The filtered frames `span` (frames x channels), of which the filter has this weight, 0 to 1, and the channels as they are
-    /// the rest.
+    /// Returns the frames `span` (frames x channels): the filtered channels with this weight, 0 to 1, plus the
+    /// unchanged channels with the remaining weight.
     fn apply(&mut self, inputs: &[Value], span: Range<usize>, weight: f64) -> Vec<Complex<f32>> {
         let present = self.taps / 2 * self.channels;
         let mut weights = self.solution.clone();
@@ -190,9 +192,9 @@ impl BinRegression {
         for (i, row) in rows.skip(span.start).take(span.len()).enumerate() {
             let fade = (i + 1) as f64 / (FADE_FRAMES + 1) as f64;
             for (channel, weights) in self.weights.iter().enumerate() {
-                let mut value = combined(weights, row);
+                let mut value = weighted_sum(weights, row);
                 if let Some(before) = before.get(channel).filter(|_| fade < 1.0) {
-                    let earlier = combined(before, row);
+                    let earlier = weighted_sum(before, row);
                     value = earlier + (value - earlier) * fade;
                 }
                 filtered.push(Complex::new(value.re as f32, value.im as f32));
@@ -201,14 +203,14 @@ impl BinRegression {
         filtered
     }
 
-    /// Values (frames x channels) with silence for the frames before the first and after the last that count: those around
-    /// frame `t` begin at its place.
+    /// Returns `inputs` (frames x channels) padded with silent frames on both sides. The inputs of the filter for frame
+    /// `t` start at frame `t` of the result.
     fn padded(&self, inputs: &[Value]) -> Vec<Value> {
         let silence = vec![Value::ZERO; self.taps / 2 * self.channels];
         [&silence, inputs, &silence].concat()
     }
 
-    /// Adds a frame to the sums: of the covariance, to the lower triangle alone.
+    /// Adds a frame to the sums; the covariance in the lower triangle only.
     fn add(&mut self, row: &[Value], target: &[Value]) {
         for (i, x) in row.iter().enumerate() {
             let start = i * row.len();
@@ -223,7 +225,7 @@ impl BinRegression {
         }
     }
 
-    /// The inverse of the Cholesky factor of the covariance of some of the values, with loading; none of silence.
+    /// Returns the inverse Cholesky factor of the loaded covariance of the inputs `of`; `None` for silence.
     fn inverse_root(&self, of: &[usize]) -> Option<Matrix> {
         let mut covariance = self.covariance.part(of);
         let loading = LOADING * covariance.trace() / of.len() as f64;
@@ -232,15 +234,15 @@ impl BinRegression {
     }
 }
 
-/// The weights that solve the normal equations, by the inverse of a Cholesky factor; zero without one.
-fn solved(inverse: Option<&Matrix>, sums: &[Value]) -> Vec<Value> {
+/// Solves the normal equations by the inverse of a Cholesky factor. Without one, all weights are zero.
+fn solve_normal_equations(inverse: Option<&Matrix>, sums: &[Value]) -> Vec<Value> {
     let size = sums.len();
     let Some(inverse) = inverse else { return vec![Value::ZERO; size] };
     let half: Vec<Value> = (0..size).map(|i| (0..=i).map(|j| inverse.at(i, j) * sums[j]).sum()).collect();
     (0..size).map(|i| (i..size).map(|j| inverse.at(j, i).conj() * half[j]).sum()).collect()
 }
 
-/// The sum of the values, by conjugated weights.
-fn combined(weights: &[Value], values: &[Value]) -> Value {
+/// Returns the sum of the values multiplied by the conjugated weights.
+fn weighted_sum(weights: &[Value], values: &[Value]) -> Value {
     weights.iter().zip(values).map(|(weight, value)| weight.conj() * value).sum()
 }

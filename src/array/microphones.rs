@@ -2,16 +2,16 @@
 
 use serde::Serialize;
 
-/// Level below that of the loudest channel from which on a channel counts as silent, as a ratio of energies: 60 dB.
+/// Maximum level of a silent channel relative to the loudest channel, as a ratio of energies: -60 dB.
 pub(super) const SILENT: f64 = 1e-6;
-/// Shortest silence of a channel, while others sound, that is a fault, s.
+/// Minimum silence of a channel, while others are not silent, that is a fault, s.
 const INTERRUPTION_SECONDS: u64 = 10;
-/// Energy left by rounding after the mean of a constant is subtracted, relative to its energy.
+/// Maximum rounding error of the energy after the mean is subtracted, relative to the energy before.
 const ROUNDING: f64 = 1e-11;
-/// Correlation at and above which two channels count as duplicates.
+/// Correlation above which two channels count as duplicates.
 const EQUAL: f64 = 0.999_999;
-/// Correlation with the first channel from which on a channel has the opposite sign: near microphones agree at low frequencies,
-/// which hold most of the energy.
+/// Correlation with the first channel below which a channel is inverted. Nearby microphones agree at low frequencies,
+/// which contain most of the energy.
 const INVERTED: f64 = -0.5;
 
 /// A fault of a microphone of an array. Channels count from one.
@@ -23,7 +23,8 @@ pub enum MicrophoneFault {
         /// The channel.
         channel: usize,
     },
-    /// The channel is silent for 10 s or more while others are not, as with a flat battery: the longest such time.
+    /// The channel is silent for 10 s or more while others are not, as with a flat battery. The longest silence is
+    /// reported.
     Interrupted {
         /// The channel.
         channel: usize,
@@ -46,7 +47,7 @@ pub enum MicrophoneFault {
     },
 }
 
-/// Covariances of the channels of an array: a constant offset is none of a channel's sound.
+/// Covariances of the channels of an array about their means: a constant offset does not count as sound.
 #[derive(Debug, Clone)]
 struct Covariances {
     /// Samples per channel.
@@ -62,7 +63,7 @@ impl Covariances {
         Self { samples: 0, sums: vec![0.0; channels], products: vec![0.0; channels * channels] }
     }
 
-    /// Adds samples, by channel.
+    /// Adds a block of samples, by channel.
     fn add(&mut self, block: &[&[f32]]) {
         self.samples += block.first().map_or(0, |samples| samples.len() as u64);
         let channels = self.sums.len();
@@ -76,7 +77,7 @@ impl Covariances {
         }
     }
 
-    /// Adds those of other samples.
+    /// Adds the covariances of further samples.
     fn append(&mut self, other: &Self) {
         self.samples += other.samples;
         self.sums.iter_mut().zip(&other.sums).for_each(|(sum, x)| *sum += x);
@@ -101,13 +102,13 @@ impl Covariances {
         (0..self.sums.len()).map(|i| self.energy(i)).fold(0.0, f64::max)
     }
 
-    /// Whether a channel is silent beside others.
+    /// Whether a channel is silent relative to the loudest.
     fn is_silent(&self, i: usize) -> bool {
         self.energy(i) <= SILENT * self.loudest()
     }
 }
 
-/// Seconds in which a channel is silent while others are not; `to` is the second after them.
+/// Range of seconds in which a channel is silent while others are not; `to` is exclusive.
 #[derive(Debug, Clone, Copy, Default)]
 struct Silence {
     from: u64,
@@ -130,14 +131,14 @@ pub(crate) struct Microphones {
     whole: Covariances,
     /// Covariances of the second in progress.
     second: Covariances,
-    /// The silence of each channel that goes on, empty while it sounds.
+    /// Current silence of each channel, empty if the channel is not silent.
     present: Vec<Silence>,
-    /// The longest so far.
+    /// Longest silence of each channel so far.
     longest: Vec<Silence>,
 }
 
 impl Microphones {
-    /// For `channels` channels at a rate in Hz.
+    /// Creates a detector for `channels` channels at a sample rate in Hz.
     pub(crate) fn new(channels: usize, sample_rate: u32) -> Self {
         Self {
             sample_rate,
@@ -149,7 +150,7 @@ impl Microphones {
         }
     }
 
-    /// Takes samples, by channel.
+    /// Adds a block of samples, by channel.
     pub(crate) fn add(&mut self, block: &[&[f32]]) {
         let mut rest = block.to_vec();
         while rest.first().is_some_and(|samples| !samples.is_empty()) {
@@ -176,7 +177,7 @@ impl Microphones {
                 *present = Silence::default();
                 continue;
             }
-            // Where all are silent, a silence goes on, and none begins.
+            // While all channels are silent, the silence of a channel continues, and none begins.
             if present.seconds() == 0 {
                 if second.loudest() == 0.0 {
                     continue;
@@ -190,7 +191,7 @@ impl Microphones {
         }
     }
 
-    /// The faults so far, channel by channel.
+    /// Returns the faults so far, in the order of channels.
     pub(crate) fn faults(&self) -> Vec<MicrophoneFault> {
         let mut whole = self.whole.clone();
         whole.append(&self.second);
@@ -285,7 +286,7 @@ mod tests {
         for size in [1, 377, 60_000] {
             assert_eq!(faults(&channels, size), expected);
         }
-        // Digital silence of all is none of one.
+        // Digital silence of all channels is no fault.
         // By rounding, the energy of a constant of 0.66 is not quite zero.
         let paused = [(0, 0.0), (1, 0.66)].map(|(index, offset)| -> Vec<f32> {
             let mut channel = channel(index, &[]);

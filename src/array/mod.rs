@@ -1,12 +1,12 @@
 //! Several microphones: the posterior-mean multichannel Wiener filter.
 //!
-//! In every bin, speech and noise are complex Gaussian with a power per frame and a spatial covariance (Duong, Vincent and
-//! Gribonval 2010, "Under-determined reverberant audio source separation using a full-rank spatial covariance model"). The
-//! two covariances are diagonalised jointly, and exactly so, as there are two; expectation maximisation in that basis is that
-//! of FastMNMF (Sekiguchi et al. 2020) with two sources. The gain that the denoiser finds for all channels together is the
-//! prior of which part of a bin is speech, so that no permutation has to be resolved.
+//! In every bin, speech and noise are complex Gaussian with a power per frame and a spatial covariance (Duong, Vincent
+//! and Gribonval 2010, "Under-determined reverberant audio source separation using a full-rank spatial covariance
+//! model"). As there are only two covariances, their joint diagonalisation is exact. Expectation maximisation in that
+//! basis is that of FastMNMF (Sekiguchi et al. 2020) with two sources. The gain of the denoiser for all channels
+//! together is the prior for the fraction of speech in a bin, so that no permutation has to be resolved.
 //!
-//! What this finds is the target of a [`LinearFilter`], whose output is denoised once more.
+//! The output is the target of a [`LinearFilter`], whose output is denoised once more.
 
 mod bin;
 mod dropouts;
@@ -27,13 +27,13 @@ pub(crate) use microphones::Microphones;
 use num_complex::Complex;
 use std::ops::RangeInclusive;
 
-/// Numbers of channels that a [`SpatialFilter`] takes: the work grows with their square.
+/// Numbers of channels that a [`SpatialFilter`] supports: the work grows with their square.
 pub(crate) const ARRAY_CHANNELS: RangeInclusive<usize> = 2..=16;
 
 /// Filters the channels of one microphone array, block by block, with covariances carried over.
 ///
-/// A channel that has dropped out has no part in the others: the gain alone filters it. The filters of the others are
-/// estimated from all frames of the block.
+/// A channel that has dropped out does not contribute to the others: the gain alone filters it. The filters of the
+/// others are estimated from all frames of the block.
 pub(crate) struct SpatialFilter {
     channels: usize,
     bins: PerPart<Vec<BinFilter>>,
@@ -41,7 +41,7 @@ pub(crate) struct SpatialFilter {
 }
 
 impl SpatialFilter {
-    /// For `channels` microphones and frames of this grid.
+    /// Creates a filter for `channels` microphones and frames of this grid.
     pub(crate) fn new(channels: usize, grid: FrameGrid) -> Self {
         Self {
             channels,
@@ -50,8 +50,9 @@ impl SpatialFilter {
         }
     }
 
-    /// Replaces the frames of every channel by its image of the speech. `gain` is the prior, `applied` the same with the minimum
-    /// gain that remains (bins x frames each, 0 to 1). The first `overlap` frames fade from the filter of the last block.
+    /// Replaces the frames of every channel by its image of the speech. `gain` is the prior; `applied` is the prior
+    /// with the minimum gain applied (bins x frames each, 0 to 1). Over the first `overlap` frames, the output fades
+    /// from the filter of the last block.
     pub(crate) fn filter(
         &mut self,
         spectra: &mut [Spectrogram],
@@ -79,7 +80,7 @@ impl SpatialFilter {
                 .collect();
             filtered.push((part, of_bins));
         }
-        // Only now, as all parts are filtered by the whole block.
+        // Written only now, as the filter of every part reads the whole block.
         for (part, of_bins) in &filtered {
             place(of_bins, spectra, part, 0);
             for channel in (0..self.channels).filter(|channel| !part.channels.contains(channel)) {
@@ -92,14 +93,14 @@ impl SpatialFilter {
     }
 }
 
-/// One bin of some channels: frames x channels.
+/// Returns the values of one bin in `channels`: frames x channels.
 fn column(spectra: &[Spectrogram], channels: &[usize], bin: usize) -> Vec<Value> {
     let frame = |t: usize| channels.iter().map(move |&channel| spectra[channel].frame(t)[bin]);
     (0..spectra[0].frames()).flat_map(frame).map(|x| Complex::new(x.re.into(), x.im.into())).collect()
 }
 
-/// Puts the frames of a part into the spectrograms of its channels, from all bins (frames x channels each, from frame `first`
-/// on).
+/// Writes the frames of a part to the spectrograms of its channels. `of_bins` holds the values of each bin, frames x
+/// channels, from frame `first` on.
 fn place(of_bins: &[Vec<Complex<f32>>], spectra: &mut [Spectrogram], part: &Part, first: usize) {
     let bins = of_bins.len();
     for (index, &channel) in part.channels.iter().enumerate() {

@@ -67,11 +67,11 @@ fn the_basis_diagonalises_both() {
     }
 }
 
-/// A voice and a noise of one direction each, in four channels with some noise of their own; frames x channels.
+/// A voice and a noise from one direction each, in four channels with independent weak noise; frames x channels.
 struct Scene {
     voice: Vec<Value>,
     mixture: Vec<Value>,
-    /// The part of speech, with errors.
+    /// Fraction of speech, with errors.
     prior: Vec<f32>,
 }
 
@@ -183,7 +183,7 @@ fn echoing_scene(frames: usize, seed: u64) -> EchoingScene {
     scene
 }
 
-/// Error of each of some spectrograms, together, dB.
+/// Error of all channels together, dB.
 fn spectrogram_error_db(found: &[Spectrogram], voice: &[Spectrogram]) -> f64 {
     let all = |channels: &[Spectrogram]| -> Vec<Value> {
         channels.iter().flat_map(|channel| channel.as_slice()).map(widen).collect()
@@ -208,7 +208,7 @@ fn a_short_last_block_keeps_the_constant_filter() {
     };
     let mut filter = LinearFilter::new(CHANNELS, GRID);
     filter.filter(&mixture, &estimate, 0..400);
-    // The last frame before them borders on the rest.
+    // The second block includes the last frame of the first as context.
     let found = filter.filter(&rest(&mixture, 399), &rest(&estimate, 399), 1..11);
     let kept = spectrogram_error_db(&found, &rest(&images, 400));
     let alone = LinearFilter::new(CHANNELS, GRID).filter(&rest(&mixture, 399), &rest(&estimate, 399), 1..11);
@@ -258,7 +258,7 @@ fn channels_that_drop_out_take_nothing_from_the_others_and_get_nothing() {
         found
     };
     let silent = filtered(&mixture);
-    // The gain alone filters what is left of them.
+    // The gain alone filters a dropped-out channel that is not entirely silent.
     mixture[1].as_mut_slice()[gone.start + 100] = Complex::new(1e-4, 0.0);
     let found = filtered(&mixture);
     assert!(part(&found, [0, 3]) == part(&silent, [0, 3]));

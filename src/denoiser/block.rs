@@ -28,8 +28,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 pub(crate) use sweeps::ChainResult;
 
-/// With the small network, which is for speed, soft passages whose power varies by less than this factor (10 dB) are not estimated
-/// twice: most hold noise alone.
+/// Minimum power variation, as a factor (10 dB), of soft passages that the small network estimates twice. Most passages
+/// that vary less hold noise alone, so the second estimate is omitted to save time.
 const SMALL_NETWORK_VARIATION: f64 = 10.0;
 
 /// Optional inputs of a block, and its optional results beside the gain.
@@ -43,9 +43,9 @@ pub(crate) struct Request<'a> {
     pub gain_std: bool,
     /// Whether to return the posterior-mean gain before fusion with speech presence.
     pub model_gain: bool,
-    /// Whether to leave the speech-presence network out.
+    /// Whether to omit the speech-presence network.
     pub model_alone: bool,
-    /// Whether the block has all sound of the recording.
+    /// Whether the block is the only one of the recording with sound.
     pub is_whole: bool,
     /// Whether the recording is too short for a pause.
     pub is_short: bool,
@@ -85,7 +85,7 @@ pub(crate) struct BlockState {
 }
 
 impl BlockState {
-    /// Changes the unit of power.
+    /// Scales the state as if all powers were multiplied by `factor`.
     pub(crate) fn scale_power(&mut self, factor: f32, alpha_noise: f64) {
         self.band.scale_power(factor, alpha_noise);
         if let Some(high_band) = &mut self.high_band {
@@ -111,15 +111,15 @@ pub(crate) struct Separator {
 pub(crate) struct Networks {
     pub presence: PresenceNet,
     pub high_band: HighBandPresenceNet,
-    /// Network of the past alone; live denoisers share it.
+    /// Causal network, shared by live denoisers.
     pub causal: Arc<CausalNetwork>,
-    /// Network of the pool, if the settings ask for it.
+    /// Network of the pool, if the settings enable it.
     pub pool: Option<PoolNet>,
 }
 
 impl Networks {
-    /// The networks embedded in this crate. They were trained with the non-stationary noise of the model and one window: `None`
-    /// if dictionary or settings have others, or leave them out.
+    /// The networks embedded in this crate, which were trained with drifting noise and one window. `None` if the
+    /// settings disable them, or if the noise model or the window differs.
     fn built_in(dictionary: &Dictionary, settings: &Settings) -> Result<Option<Self>, PresenceNetError> {
         let drifting = matches!(settings.model.noise, NoiseModel::Drifting(_));
         if !(settings.gain.speech_presence && drifting) {
@@ -165,9 +165,10 @@ impl Separator {
         OnlineSeparation::new(&self.dictionary, &self.table, alphas, bins, frame_seconds)
     }
 
-    /// Separates one block of powers (bins x frames). Where the network finds no speech in a short recording, the larger one is
-    /// asked, if it was the small one; where it finds none in a whole recording, the model alone.
-    /// `progress` receives the completed fraction, 0 to 1, of the first time, and 1 from then on.
+    /// Separates one block of powers (bins x frames). If the small network finds no speech in a short recording, the
+    /// larger network separates the block again. If the only block with sound still has no speech, the model alone
+    /// separates it too, and a part of its gain may be kept. `progress` receives the completed fraction of the first
+    /// separation, 0 to 1, and 1 during the others.
     pub(crate) fn separate(
         &self,
         grid: FrameGrid,
@@ -185,14 +186,15 @@ impl Separator {
         };
         let progress = &mut |_: f64| progress.report(1.0);
         if request.is_short && self.settings.gain.small_network {
-            // It takes a lone voice of 0.1 s for noise; so short a recording needs no speed.
+            // The small network classifies an isolated voice of 0.1 s as noise. So short a recording needs no fast
+            // network.
             let larger = self.with_larger_network(networks)?;
             result = larger.separate_once(grid, power, request, seeds, progress, None)?;
         }
         if request.is_whole && is_without_speech(&result) {
             let request = Request { model_alone: true, gain_std: false, model_gain: false, ..request };
             let alone = self.separate_once(grid, power, request, seeds, progress, None)?;
-            doubt::keep_a_part(&mut result.gain, &alone.gain, power);
+            doubt::raise_to_model_gain(&mut result.gain, &alone.gain, power);
         }
         Ok(result)
     }
@@ -253,7 +255,7 @@ impl Separator {
         })
     }
 
-    /// How the bins of a block are divided.
+    /// Divides the bins of a block into bands.
     fn bands(&self, grid: FrameGrid, power: &[f32], previous: Option<&BlockState>) -> Bands {
         let before = previous.map_or(0, |previous| previous.occupied);
         let occupied = occupied_bins(power, grid.bins, grid.bin_hertz).max(before);
@@ -319,7 +321,7 @@ impl Separator {
     }
 }
 
-/// How the bins of a block are divided: `low` of them are in the dictionary's band, `occupied` are not empty.
+/// Numbers of bins of a block: `occupied` up to the highest that is not empty, `low` of them in the dictionary's band.
 #[derive(Clone, Copy)]
 struct Bands {
     low: usize,
@@ -331,7 +333,7 @@ struct Block<'a> {
     separator: &'a Separator,
     grid: FrameGrid,
     bands: Bands,
-    /// Powers of all bins, of those in the dictionary's band, and of those above that are not empty; x frames.
+    /// Powers of all bins, of those in the dictionary's band, and of the occupied ones above it; bins x frames each.
     power: &'a [f32],
     power_low: Vec<f32>,
     power_high: Vec<f32>,

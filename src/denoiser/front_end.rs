@@ -1,4 +1,4 @@
-//! From samples to frames: repair and short-time Fourier transform, for streams and noise profiles.
+//! Front end from samples to frames: repair and short-time Fourier transform, for streams and noise profiles.
 
 use super::DenoiseError;
 use crate::repair::{Declipper, Hum, ImpulseRepair, Impulses, Offset, Outliers};
@@ -14,7 +14,7 @@ pub(super) const BLOCK_FRAMES: usize = 512;
 pub(super) struct FrontEnd {
     stft: Stft,
     channels: Vec<InputChannel>,
-    /// Factor of all samples.
+    /// Factor applied to all samples.
     scale: f32,
     /// Samples per channel so far.
     samples: u64,
@@ -46,10 +46,10 @@ pub(super) fn check_block(block: &[&[f32]], expected: usize) -> Result<(), Denoi
 
 #[derive(Clone)]
 struct InputChannel {
-    /// Samples that wait for a complete block, behind `taken` that do no longer.
+    /// Samples waiting for a complete block, after the first `taken` samples, which are transformed.
     waiting: Vec<f32>,
     taken: usize,
-    /// Unless the samples are left as they are.
+    /// `None` if the samples are not repaired.
     repair: Option<Repair>,
     analyser: Analyser,
     /// Complete frames.
@@ -59,20 +59,20 @@ struct InputChannel {
 /// Removal of outliers, offset, hum and impulses from a channel, and restoration of clipped samples.
 #[derive(Clone)]
 struct Repair {
-    /// If clipped samples are to be restored.
+    /// `None` unless clipped samples are restored.
     declipper: Option<Declipper>,
-    /// Samples that were restored.
+    /// Number of restored samples.
     restored: usize,
     outliers: Outliers,
     offset: Offset,
     hum: Hum,
     impulses: ImpulseRepair,
-    /// Hum that was removed and not taken.
+    /// Removed hum that has not been returned.
     removed_hum: Vec<f32>,
 }
 
 impl Repair {
-    /// The next samples, repaired; the number of runs of outliers, and the impulses among them.
+    /// Repairs the next samples. Returns them, the number of runs of outliers, and the detected impulses.
     fn repaired(&mut self, samples: &[f32], sample_rate: u32) -> (Vec<f32>, usize, Impulses) {
         let (bounded, outliers) = self.outliers.remove(samples);
         let mut centred = bounded.into_owned();
@@ -140,7 +140,7 @@ impl FrontEnd {
         self.channels.iter().filter_map(|channel| channel.repair.as_ref()).map(|repair| repair.restored).sum()
     }
 
-    /// Leaves the samples as they are from now on: they have been repaired before.
+    /// Disables repair from now on, for samples that have been repaired before.
     pub(super) fn skip_repair(&mut self) {
         self.channels.iter_mut().for_each(|channel| channel.repair = None);
     }
@@ -159,12 +159,12 @@ impl FrontEnd {
         self.samples
     }
 
-    /// Complete frames of every channel that were not taken.
+    /// Number of complete frames per channel that have not been removed.
     pub(super) fn frames(&self) -> usize {
         self.channels.first().map_or(0, |channel| channel.frames.frames())
     }
 
-    /// The complete frames that were not taken, channel by channel.
+    /// The complete frames that have not been removed, channel by channel.
     pub(super) fn spectrograms(&self) -> impl Iterator<Item = &Spectrogram> {
         self.channels.iter().map(|channel| &channel.frames)
     }
@@ -174,13 +174,13 @@ impl FrontEnd {
         self.channels.iter_mut().map(|channel| channel.frames.split_front(frames)).collect()
     }
 
-    /// Removes and returns the hum that was removed from the next samples of every channel; nothing if they are left as they are.
+    /// Returns the hum removed from every channel since the last call; empty without repair.
     pub(super) fn take_hum(&mut self) -> Vec<Vec<f32>> {
         let repairs = self.channels.iter_mut().filter_map(|channel| channel.repair.as_mut());
         repairs.map(|repair| std::mem::take(&mut repair.removed_hum)).collect()
     }
 
-    /// Takes the next samples of every channel; [`next_block`](Self::next_block) transforms them.
+    /// Adds the next samples of every channel; [`next_block`](Self::next_block) transforms them.
     pub(super) fn push(&mut self, block: &[&[f32]]) -> Result<(), DenoiseError> {
         if self.finished {
             return Err(DenoiseError::Finished);
@@ -209,7 +209,7 @@ impl FrontEnd {
         self.analyse(self.waiting());
     }
 
-    /// Samples per channel that wait.
+    /// Number of waiting samples per channel.
     fn waiting(&self) -> usize {
         self.channels.first().map_or(0, |channel| channel.waiting.len() - channel.taken)
     }
@@ -272,14 +272,14 @@ mod tests {
         let frames = front_end.stft().analyse(&recording);
         assert!(front_end.spectrograms().all(|found| found.as_slice() == frames.as_slice()));
         assert!(front_end.take_hum().is_empty());
-        // Else offset and tone are removed.
+        // With repair, offset and tone are removed.
         let repaired = analysed(&recording, recording.len());
         assert!(repaired.spectrograms().all(|found| found.as_slice() != frames.as_slice()));
     }
 
     #[test]
     fn the_last_block_has_the_evidence_of_those_before() {
-        // A tone that is no hum, as it glides.
+        // A gliding tone, which is not hum.
         let tone = |n: u16| 0.03 * (f32::from(n) * 0.16 + 40.0 * (f32::from(n) * 0.001).sin()).sin();
         let mut recording: Vec<f32> = (0..48_000).chain(0..48_000).map(tone).collect();
         recording[500..].iter_mut().step_by(2_667).for_each(|x| *x = 1.0);
@@ -288,7 +288,7 @@ mod tests {
         let pieces = analysed(&recording, 7_001);
         assert_eq!(pieces.clicks, 36);
         assert!(whole.spectrograms().zip(pieces.spectrograms()).all(|(a, b)| a.as_slice() == b.as_slice()));
-        // The last block of this one has 50 samples.
+        // The last block of this recording has 50 samples.
         recording.truncate(BLOCK_FRAMES * 128 + 50);
         let sound = analysed(&recording, recording.len()).clicks;
         let end = recording.len() - 3;

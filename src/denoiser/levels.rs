@@ -1,13 +1,15 @@
 //! Speech levels per third octave and 100 ms, with intervals.
 //!
-//! A cell is a band and a slot of time. The posterior of a bin has the mean `gain` and the variance `gain (1 - gain)`, in units
-//! of its power. So the expected power of speech in a cell is that of the signal filtered by the gain, through [ideal
-//! filters](slots) in exactly the slot, and the sum of the variances over the frames with their centre in it.
+//! A cell is one band in one slot of time. The posterior of a bin, in units of its power, has the mean `gain` and the
+//! variance `gain (1 - gain)`. The expected power of speech in a cell is therefore a sum of two terms. The first is the
+//! power of the signal filtered by the gain and by [ideal filters](slots), over exactly the samples of the slot. The
+//! second is the variance in the frames with their centre in the slot.
 //!
-//! The uncertainty depends on the fraction of the cell's power that is speech, on how unevenly the gain is distributed in the
-//! cell, and on the posterior-mean gain before fusion; on the same three over all bands, and on their means over the last
-//! second; and on how the expected power differs from its surroundings. A [small network](quantiles) maps these to three
-//! quantiles. It was trained by quantile regression (Koenker and Bassett 1978) on mixtures of training material.
+//! The uncertainty depends on three features of a cell: the fraction of its power that is speech, how unevenly the gain
+//! is distributed, and the posterior-mean gain before fusion. It also depends on these features over all bands and on
+//! their means over the last second, and on the ratios of the expected power to its surroundings. A [small
+//! network](quantiles) maps these to three quantiles. It was trained by quantile regression (Koenker and Bassett 1978)
+//! on mixtures of training material.
 
 mod quantiles;
 mod slots;
@@ -27,20 +29,20 @@ use std::sync::Arc;
 
 /// Duration of a slot, s.
 const SLOT_SECONDS: f64 = 0.1;
-/// Third octaves relative to that of 1 kHz: from 125 Hz to 20 kHz.
+/// Indices of the third octaves relative to 1 kHz: from 125 Hz to 20 kHz.
 const BANDS: Range<i32> = -9..14;
-/// Fractions of a power are kept this far from 0 and 1.
+/// Offset that keeps fractions of a power away from 0 and 1.
 const MIN_FRACTION: f64 = 1e-4;
-/// Maximum upper bound of the interval above the recorded level, dB: speech is louder in one of 200 cells.
+/// Maximum upper bound of the interval relative to the recorded level, dB; speech exceeds it in one of 200 cells.
 const MAX_EXCESS_DB: f64 = 6.0;
-/// Mean squares count as no less than this, far below those of the softest recording, and logarithms of their ratios are kept
-/// within these bounds.
+/// Minimum mean square, far below that of the softest recording, and bounds of the logarithms of ratios of mean
+/// squares.
 const MIN_SQUARE: f64 = 1e-60;
 const MAX_LOG_RATIO: f64 = 10.0;
 const MAX_LOG_EXCESS: f64 = 3.0;
 const MAX_LOG_BLUR: f64 = 5.0;
-/// Error that a lossy codec adds: 10 dB at 1 kbit/s per channel, falling with this power of the rate; rates count as no lower
-/// than this, bit/s.
+/// Error of a lossy codec: 10 dB at 1 kbit/s per channel, divided by this power of the rate in kbit/s; and the minimum
+/// rate, bit/s.
 const CODING_ERROR: (f64, f64) = (10.0, 0.6);
 const MIN_BIT_RATE: f64 = 4_000.0;
 /// Decay per slot of the means over the last second.
@@ -50,7 +52,7 @@ const SLOT_DECAY: f64 = 0.9;
 /// eval/results).
 ///
 /// The level of a cell is the mean square of the speech through an ideal filter of that band, relative to full scale ±1, over
-/// exactly the samples of the slot; filters that ring for more than 1.6 s are cut there.
+/// exactly the samples of the slot; impulse responses longer than 1.6 s are truncated.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SpeechLevels {
     /// Edges of the bands, Hz: one more than there are bands.
@@ -66,8 +68,8 @@ pub struct SpeechLevels {
 impl SpeechLevels {
     /// Widens the intervals of a recording that a lossy codec has coded at this rate, bit/s per channel.
     ///
-    /// The codec adds an error of its own to the level, which the signal does not show: it was measured with Opus, Vorbis, MP3
-    /// and AAC at 12 to 96 kbit/s (training/levels.py). As it is independent of the others, the squares of their widths add up.
+    /// The signal does not reveal the error of the codec. The error was measured with Opus, Vorbis, MP3 and AAC at 12
+    /// to 96 kbit/s (training/levels.py). It is independent of the other errors, so the squares of the widths add up.
     pub fn widen_for_codec(&mut self, bit_rate: f64) {
         let (factor, power) = CODING_ERROR;
         let error_db = factor * libm::pow(bit_rate.max(MIN_BIT_RATE) / 1000.0, -power);
@@ -100,36 +102,37 @@ struct Cell {
     model: f64,
 }
 
-/// One slot by frames: its cells and its number of frames.
+/// Sums over the frames of one slot: its cells and its number of frames.
 struct FrameSlot {
     cells: Vec<Cell>,
     frames: usize,
 }
 
-/// One slot: its cells by frames, and mean squares by band.
+/// One slot: sums over its frames, and mean squares by band.
 struct Slot {
-    framed: FrameSlot,
-    /// Mean squares of the recording and of the mean speech, in exactly that slot.
+    frame_sums: FrameSlot,
+    /// Mean squares of the recording and of the posterior-mean speech, over exactly the samples of the slot.
     recorded: Vec<f64>,
     speech: Vec<f64>,
-    /// Expected mean square of speech beyond its mean, by frames; and the sum of both.
+    /// Posterior variance of speech, by frames, and its sum with the mean square of the posterior mean.
     spread: Vec<f64>,
     expected: Vec<f64>,
 }
 
 impl Slot {
-    fn new(framed: FrameSlot, recorded: Vec<f64>, speech: Vec<f64>) -> Self {
+    fn new(frame_sums: FrameSlot, recorded: Vec<f64>, speech: Vec<f64>) -> Self {
         // The posterior of a bin has the variance `gain (1 - gain)`, in units of its power.
         let spread = |cell: &Cell| {
-            (cell.gain - cell.gain_square).max(MIN_FRACTION.powi(2) * cell.gain) / framed.frames.max(1) as f64
+            (cell.gain - cell.gain_square).max(MIN_FRACTION.powi(2) * cell.gain)
+                / frame_sums.frames.max(1) as f64
         };
-        let spread: Vec<f64> = framed.cells.iter().map(spread).collect();
+        let spread: Vec<f64> = frame_sums.cells.iter().map(spread).collect();
         let expected = speech.iter().zip(&spread).map(|(mean, spread)| mean + spread).collect();
-        Self { framed, recorded, speech, spread, expected }
+        Self { frame_sums, recorded, speech, spread, expected }
     }
 }
 
-/// A channel's signal filtered by a gain, in slots.
+/// Mean squares per slot of a channel's signal filtered by a gain.
 struct Channel {
     synthesiser: Option<Synthesiser>,
     bank: SlotBank,
@@ -156,25 +159,25 @@ pub(super) struct LevelMeter {
     frame_seconds: f64,
     /// Frames so far.
     frames: u64,
-    /// The present slot by frames, its cells, and its number of frames.
+    /// Index of the present slot of frames, its cells, and its number of frames.
     slot: u64,
     cells: Vec<Cell>,
     count: usize,
-    /// Recording and mean speech of each channel.
+    /// Recording and posterior-mean speech of each channel.
     recorded: Vec<Channel>,
     speech: Vec<Channel>,
-    /// Slots by frames whose samples are not complete.
-    framed: VecDeque<FrameSlot>,
-    /// The last slot of which the levels are known, and the next.
+    /// Slots with complete frames whose samples are not complete.
+    frame_sums: VecDeque<FrameSlot>,
+    /// The last slot with levels, and the next slot.
     before: Option<Slot>,
     next: Option<Slot>,
-    /// Slots with levels.
+    /// Number of slots with levels.
     ended: u64,
-    /// Features of all bands together, and the greatest mean square of each band and those beside it.
+    /// Recent means of the features over all bands, and of the greatest mean square of each band and its neighbours.
     recent: RecentMeans,
     loud: RecentMeans,
     net: QuantileNet,
-    /// Levels that were not taken.
+    /// Levels that have not been returned.
     done: Vec<Option<SpeechLevel>>,
 }
 
@@ -186,8 +189,8 @@ impl Cell {
         self.model += other.model;
     }
 
-    /// Log odds of the speech fraction by the gain and by the posterior-mean gain, and log unevenness of the gain; `None` for
-    /// silence, or if all of it was removed.
+    /// Log odds of the speech fraction by the gain and by the posterior-mean gain, and log unevenness of the gain;
+    /// `None` for silence, or if the gain removes the whole cell.
     fn features(&self) -> Option<[f64; 3]> {
         let Self { power, gain, gain_square, model } = *self;
         if !(power > 0.0 && gain > 0.0) {
@@ -210,7 +213,7 @@ struct RecentMeans {
 }
 
 impl RecentMeans {
-    /// Takes the values of the next slot.
+    /// Adds the values of the next slot.
     fn push(&mut self, values: impl ExactSizeIterator<Item = f64>) {
         self.sums.resize(values.len(), 0.0);
         self.weight = SLOT_DECAY * self.weight + (1.0 - SLOT_DECAY);
@@ -246,7 +249,8 @@ impl Channel {
         }
     }
 
-    /// The mean over channels of the next slot of all bands, if complete.
+    /// Removes the next slot of every channel and returns its mean squares by band, averaged over channels; `None` if a
+    /// channel has no complete slot.
     fn row(channels: &mut [Self], bands: usize) -> Option<Vec<f64>> {
         let mut sums = vec![0.0; bands];
         if channels.iter().any(|channel| channel.bank.rows.len() < bands) {
@@ -262,11 +266,11 @@ impl Channel {
 }
 
 impl LevelMeter {
-    /// For frames of this transform, of so many channels.
+    /// A meter for frames of this transform in `channels` channels.
     pub(super) fn new(stft: &Stft, channels: usize, net: QuantileNet) -> Self {
         let (grid, sample_rate) = (stft.grid(), stft.sample_rate());
         let edge = |band: i32| 1000.0 * libm::exp2((f64::from(band) - 0.5) / 3.0);
-        // Windows are rounded at some rates: half the rate is not exactly that of the highest bin.
+        // Some sample rates need rounded windows, whose highest bin is not exactly at half the rate.
         let highest = (grid.bins - 1) as f64 * grid.bin_hertz * 1.001;
         let edges_hertz: Vec<f64> =
             (BANDS.start..=BANDS.end).map(edge).take_while(|&edge| edge <= highest).collect();
@@ -286,7 +290,7 @@ impl LevelMeter {
             count: 0,
             recorded: all(),
             speech: all(),
-            framed: VecDeque::new(),
+            frame_sums: VecDeque::new(),
             before: None,
             next: None,
             ended: 0,
@@ -327,7 +331,7 @@ impl LevelMeter {
         }
     }
 
-    /// Ends the recording after so many samples of `seconds`; slots begin before that.
+    /// Ends the recording after `samples` samples, `seconds` long. Every slot begins before the end.
     pub(super) fn finish(&mut self, samples: u64, seconds: f64) {
         let slots = (seconds / SLOT_SECONDS - 1e-9).ceil() as u64;
         while self.slot < slots {
@@ -342,7 +346,7 @@ impl LevelMeter {
         }
     }
 
-    /// The finished cells since the last call.
+    /// Returns the cells finished since the last call.
     pub(super) fn take(&mut self) -> SpeechLevels {
         let cells = std::mem::take(&mut self.done);
         let first_slot = self.ended - (cells.len() / self.bins.len().max(1)) as u64;
@@ -353,19 +357,19 @@ impl LevelMeter {
     fn end_frames(&mut self) {
         let frames = std::mem::take(&mut self.count);
         let cells = self.cells.iter_mut().map(std::mem::take).collect();
-        self.framed.push_back(FrameSlot { cells, frames });
+        self.frame_sums.push_back(FrameSlot { cells, frames });
         self.slot += 1;
         self.end_slots();
     }
 
-    /// Ends the slots whose samples are complete, but for the last one of them.
+    /// Computes the levels of the slots whose samples are complete, except the last of them, which needs its successor.
     fn end_slots(&mut self) {
         let bands = self.bins.len();
-        while !self.framed.is_empty() {
+        while !self.frame_sums.is_empty() {
             let Some(recorded) = Channel::row(&mut self.recorded, bands) else { return };
             let Some(speech) = Channel::row(&mut self.speech, bands) else { return };
-            let Some(framed) = self.framed.pop_front() else { return };
-            let next = Slot::new(framed, recorded, speech);
+            let Some(frame_sums) = self.frame_sums.pop_front() else { return };
+            let next = Slot::new(frame_sums, recorded, speech);
             if let Some(slot) = self.next.take() {
                 self.end_slot(&slot, Some(&next));
                 self.before = Some(slot);
@@ -374,19 +378,19 @@ impl LevelMeter {
         }
     }
 
-    /// The levels of a slot, from it and its neighbours.
+    /// Computes the levels of a slot from this slot and its neighbours.
     fn end_slot(&mut self, slot: &Slot, next: Option<&Slot>) {
         let number = self.ended;
         self.ended += 1;
         let mut whole = Cell::default();
-        slot.framed.cells.iter().for_each(|cell| whole.add(cell));
+        slot.frame_sums.cells.iter().for_each(|cell| whole.add(cell));
         let all = whole.features().map(|all| {
             self.recent.push(all.into_iter());
             (all, [0, 1, 2].map(|index| self.recent.mean(index)))
         });
         let loud = slot.expected.iter().enumerate();
-        self.loud.push(loud.map(|(band, square)| square.max(beside(&slot.expected, band))));
-        for (band, cell) in slot.framed.cells.iter().enumerate() {
+        self.loud.push(loud.map(|(band, square)| square.max(louder_neighbour(&slot.expected, band))));
+        for (band, cell) in slot.frame_sums.cells.iter().enumerate() {
             let Some((own, (all, recent))) = cell.features().zip(all) else {
                 self.done.push(None);
                 continue;
@@ -394,15 +398,16 @@ impl LevelMeter {
             let expected = slot.expected[band];
             let neighbours = [self.before.as_ref(), next]
                 .map(|other| other.map_or(expected, |other| other.expected[band]));
-            let beside = beside(&slot.expected, band);
+            let louder_neighbour = louder_neighbour(&slot.expected, band);
             let exact = [
                 log_ratio(expected, slot.recorded[band]).min(MAX_LOG_EXCESS),
                 log_ratio(slot.speech[band], slot.spread[band]),
-                log_ratio(expected, cell.gain / slot.framed.frames as f64).clamp(-MAX_LOG_BLUR, MAX_LOG_BLUR),
+                log_ratio(expected, cell.gain / slot.frame_sums.frames as f64)
+                    .clamp(-MAX_LOG_BLUR, MAX_LOG_BLUR),
                 log_ratio(expected, neighbours[0]),
                 log_ratio(expected, neighbours[1]),
                 band as f64,
-                log_ratio(expected, beside),
+                log_ratio(expected, louder_neighbour),
                 log_ratio(expected, self.loud.mean(band)),
             ];
             let mut inputs = [0.0; INPUTS];
@@ -421,8 +426,8 @@ impl LevelMeter {
     }
 }
 
-/// The greater of the values beside one.
-fn beside(values: &[f64], at: usize) -> f64 {
+/// The greater of the two values next to index `at`; a missing value counts as 0.
+fn louder_neighbour(values: &[f64], at: usize) -> f64 {
     let value = |at: Option<usize>| at.and_then(|at| values.get(at)).copied().unwrap_or(0.0);
     value(at.checked_sub(1)).max(value(Some(at + 1)))
 }

@@ -29,13 +29,13 @@ const RAMP_SECONDS: f64 = 0.02;
 const METER_SECONDS: f64 = 0.1;
 /// Mean power below which a frame counts as digital silence and does not change the state.
 const SILENT_POWER: f32 = 1e-11;
-/// Samples are clamped to this, 40 dB above full scale.
+/// Maximum amplitude of samples, 40 dB above full scale.
 const MAX_AMPLITUDE: f32 = 100.0;
-/// Further attenuation where the network has found no speech recently, dB.
+/// Additional gain where the network has detected no speech recently, dB.
 const PAUSE_DB: f64 = -15.0;
 /// Samples closer to zero are set to zero: subnormal numbers are slow.
 const MIN_AMPLITUDE: f32 = 1e-15;
-/// Difference from its target at which a control has reached it.
+/// Difference below which a control is set to its target.
 const MIN_CONTROL_DIFFERENCE: f32 = 1e-6;
 
 /// Levels measured by a [`LiveDenoiser`] over the last 0.1 s, mean squares relative to full scale ±1, dB, at least -120; and the
@@ -54,11 +54,11 @@ pub struct LiveMeters {
 
 /// Removes noise from real-time audio causally; made by [`Denoiser::live`](super::Denoiser::live).
 ///
-/// Output follows input by exactly [`latency`](Self::latency) samples. Blocks may have any size; the samples do not depend on
-/// it. All channels share one gain. The first window, of 64 ms with the built-in dictionary, counts as noise; then the noise
-/// estimate adapts. A constant offset and sharp clicks of up to 8 ms, at more than 2.5 per second, are removed too; hum is
-/// subtracted from 1.5 to 3 s after it begins.
-/// After construction, no method allocates, blocks or panics.
+/// Output follows input by exactly [`latency`](Self::latency) samples. Blocks may have any size; the output does not
+/// depend on it. All channels share one gain. The first window, of 64 ms with the built-in dictionary, counts as noise;
+/// then the noise estimate adapts. A constant offset and sharp clicks of up to 8 ms, at more than 2.5 per second, are
+/// removed too. Subtraction of hum begins 1.5 to 3 s after its onset. After construction, no method allocates, blocks
+/// or panics.
 ///
 /// ```
 /// use alphamf::denoiser::{LiveControls, LiveSettings};
@@ -107,25 +107,25 @@ struct Channel {
     frames: LowDelayChannel,
     offset: LiveOffset,
     hum: LiveHum,
-    /// Hum that was removed from the input samples of the latency.
+    /// Hum removed from the input samples within the latency.
     removed_hum: Vec<f32>,
     clicks: LiveClicks,
-    /// Input samples of the latency, a ring of hops.
+    /// Input samples within the latency, a ring buffer of hops.
     dry: Vec<f32>,
-    /// Start of the present hop among them.
+    /// Start of the present hop in the ring buffers.
     at: usize,
-    /// Denoised samples, one hop, of the latency ago.
+    /// Denoised samples of one hop, delayed by the latency.
     wet: Vec<f32>,
 }
 
 /// The noise section that is being captured, or was captured last.
 #[derive(Clone)]
 struct NoiseCapture {
-    /// Frames to come.
+    /// Number of frames still to capture.
     left: usize,
-    /// Frames so far.
+    /// Number of captured frames.
     done: usize,
-    /// Whether the next frame replaces what was captured before.
+    /// Whether the next frame replaces the previous capture.
     is_new: bool,
     power: Vec<f32>,
 }
@@ -152,7 +152,7 @@ struct Meters {
 }
 
 impl fmt::Debug for LiveDenoiser {
-    /// Latency, channels and controls, without the state.
+    /// Formats latency, channels and controls, without the state.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("LiveDenoiser")
@@ -175,7 +175,7 @@ impl LiveDenoiser {
         let (least, most) = LATENCY_RANGE_SECONDS.into_inner();
         within("dictionary.window_seconds", window_seconds, least..=*WINDOW_RANGE_SECONDS.end())?;
         if window_seconds < most && latency_seconds > window_seconds {
-            // The default, too, is too much for a short window. Interfaces take ms, and name them in their own checks.
+            // The default latency, too, exceeds a short window. Interfaces use ms, with their own names and checks.
             let ms = |seconds: f64| (1e6 * seconds).round() / 1e3;
             return Err(DenoiseError::from(SettingsError {
                 name: "latency",
@@ -253,27 +253,28 @@ impl LiveDenoiser {
         self.target = controls.clamped();
     }
 
-    /// Estimates the noise from the next `seconds` of input, which should hold noise alone; without end if they are infinite,
-    /// and no longer if they are zero. Meanwhile the output is attenuated to [`floor_db`](LiveControls::floor_db); an exponent
-    /// below 1 multiplies that. Noise that was learned before is kept until the first sound.
+    /// Estimates the noise from the next `seconds` of input, which should hold noise alone; infinity has no end, and
+    /// zero stops the estimate. Meanwhile the gain is [`floor_db`](LiveControls::floor_db), multiplied in dB by an
+    /// exponent below 1. Previously learned noise is kept until the first frame with sound.
     pub fn learn_noise(&mut self, seconds: f64) {
         // A conversion from float to integer saturates.
         self.noise_capture.left = (seconds / self.stft.frame_seconds()).round() as usize;
         self.noise_capture.is_new = true;
     }
 
-    /// Mean power per bin of the noise that was learned last, relative to white noise at full scale ±1; `None` if none was. For
-    /// [`set_learned_noise`](Self::set_learned_noise), in a later session as well.
+    /// Mean power per bin of the last learned noise, relative to white noise at full scale ±1; `None` without learned
+    /// noise. A later session may pass it to [`set_learned_noise`](Self::set_learned_noise).
     #[must_use]
     pub fn learned_noise(&self) -> Option<&[f32]> {
         (self.noise_capture.done > 0).then_some(&self.noise_capture.power)
     }
 
-    /// Takes `power` for noise that was learned, and starts the noise estimate from it; `None` forgets what was learned.
+    /// Sets the learned noise to `power`, and starts the noise estimate from it; `None` discards the learned noise.
     ///
     /// # Errors
-    /// [`DenoiseError::NoiseBins`] or [`DenoiseError::Settings`] if there is not one power for each bin, as of
-    /// [`learned_noise`](Self::learned_noise) at another sample rate, or one is negative or not finite. Nothing is changed then.
+    /// [`DenoiseError::NoiseBins`] if the number of powers is not the number of bins, as for
+    /// [`learned_noise`](Self::learned_noise) at another sample rate; [`DenoiseError::Settings`] if a power is negative
+    /// or not finite. The state is unchanged then.
     pub fn set_learned_noise(&mut self, power: Option<&[f32]>) -> Result<(), DenoiseError> {
         let Some(power) = power else {
             (self.noise_capture.left, self.noise_capture.done) = (0, 0);
@@ -303,13 +304,13 @@ impl LiveDenoiser {
         }
     }
 
-    /// Whether there is speech, by the last frame. [`process_with_events`](Self::process_with_events) reports every change.
+    /// Voice activity of the last frame. [`process_with_events`](Self::process_with_events) reports every change.
     #[must_use]
     pub fn voice_activity(&self) -> VoiceActivity {
         self.voice.activity()
     }
 
-    /// Resets audio and estimates to the initial state. Controls stay.
+    /// Resets audio and estimates to the initial state. Controls and learned noise are kept.
     pub fn reset(&mut self) {
         for channel in &mut self.channels {
             channel.frames.reset();
@@ -332,13 +333,13 @@ impl LiveDenoiser {
         self.filled = 0;
         let controls = self.target;
         (self.gain_exponent, self.floor_db) = (controls.gain_exponent, controls.floor_db);
-        self.mix = goal(controls);
+        self.mix = target_mix(controls);
         self.noise_capture.left = 0;
         self.meters.levels.fill(0.0);
         self.voice.reset();
     }
 
-    /// Like [`reset`](Self::reset), but the noise estimate starts from the noise that was learned last, if any was.
+    /// Like [`reset`](Self::reset), but the noise estimate starts from the last learned noise, if any.
     pub fn reset_to_learned_noise(&mut self) {
         self.reset();
         if self.noise_capture.done > 0 {
@@ -346,9 +347,9 @@ impl LiveDenoiser {
         }
     }
 
-    /// Takes the next samples (full scale ±1, channels interleaved) and writes as many, those of [`latency`](Self::latency)
-    /// samples ago. Non-finite samples count as zero. Surplus input is ignored and surplus output zeroed if the lengths differ
-    /// or end in mid-frame.
+    /// Denoises the next samples (full scale ±1, channels interleaved), and writes an equal number of samples, delayed
+    /// by [`latency`](Self::latency). Non-finite samples count as zero. Surplus input is ignored and surplus output
+    /// zeroed if the lengths differ or end in mid-frame.
     pub fn process(&mut self, input: &[f32], output: &mut [f32]) {
         self.process_with_events(input, output, |_| {});
     }
@@ -363,7 +364,7 @@ impl LiveDenoiser {
         self.process_hops(input, output, &mut on_event);
     }
 
-    /// Like [`process_with_events`](Self::process_with_events), compiled once for all functions.
+    /// Like [`process_with_events`](Self::process_with_events), compiled once for all callbacks.
     fn process_hops(&mut self, input: &[f32], output: &mut [f32], on_event: &mut dyn FnMut(VoiceEvent)) {
         let (width, hop) = (self.channels.len(), self.stft.hop());
         let frames = input.len().min(output.len()) / width;
@@ -387,19 +388,19 @@ impl LiveDenoiser {
         }
     }
 
-    /// Takes samples of the present hop and writes those that are due.
+    /// Stores input samples of the present hop, and writes the output samples that are due.
     fn transfer(&mut self, input: &[f32], output: &mut [f32]) {
         let (width, filled) = (self.channels.len(), self.filled);
-        let goal = goal(self.target);
+        let target_mix = target_mix(self.target);
         let start = self.mix;
         for (index, channel) in self.channels.iter_mut().enumerate() {
-            // Every channel ramps alike.
+            // Every channel has the same ramp.
             self.mix = start;
             let dry = channel.dry[channel.at + filled..].iter_mut();
             let due = dry.zip(&channel.wet[filled..]);
             let samples = input[index..].iter().step_by(width).zip(output[index..].iter_mut().step_by(width));
             for ((x, y), (dry, wet)) in samples.zip(due) {
-                self.mix += (goal - self.mix).clamp(-self.mix_step, self.mix_step);
+                self.mix += (target_mix - self.mix).clamp(-self.mix_step, self.mix_step);
                 *y = self.mix * wet + (1.0 - self.mix) * *dry;
                 *dry = if x.is_finite() { *x } else { 0.0 };
             }
@@ -412,15 +413,15 @@ impl LiveDenoiser {
         self.power.fill(0.0);
         let mut hum_power = 0.0;
         for channel in &mut self.channels {
-            // Its last output is written: the buffer is reused.
-            let came = channel.dry[channel.at..channel.at + hop].iter();
-            for (y, x) in channel.wet.iter_mut().zip(came) {
+            // The output of the last hop has been written, so its buffer is reused.
+            let input_hop = channel.dry[channel.at..channel.at + hop].iter();
+            for (y, x) in channel.wet.iter_mut().zip(input_hop) {
                 *y = if x.abs() < MIN_AMPLITUDE { 0.0 } else { x.clamp(-MAX_AMPLITUDE, MAX_AMPLITUDE) };
             }
             if let Some((level, earlier)) = channel.offset.remove(&mut channel.wet) {
                 channel.frames.lower(earlier, level);
             }
-            // Regular clicks have tones, too.
+            // Before hum, as regular clicks have tones, too.
             channel.clicks.repair(&mut channel.wet);
             let hum = &mut channel.removed_hum[channel.at..][..hop];
             channel.hum.remove(&mut channel.wet, hum);
@@ -466,13 +467,13 @@ impl LiveDenoiser {
         );
     }
 
-    /// The gain of what is not speech. Exponent 0 passes the input, even without an estimate.
+    /// The gain of noise and hum. Exponent 0 passes the input, even without an estimate.
     fn least_gain(&self) -> f32 {
         amplitude(f64::from(self.floor_db * self.gain_exponent.min(1.0)))
     }
 
-    /// Estimates the gain of the frame before exponent and floor, and where speech is. False without an estimate: at the start,
-    /// in digital silence, and while noise is captured.
+    /// Estimates voice activity and the gain of the frame, before exponent and floor. Returns false without an
+    /// estimate: at the start, in digital silence, and during noise capture.
     fn estimate(&mut self) -> bool {
         let capturing = self.noise_capture.left > 0;
         self.noise_capture.left -= usize::from(capturing);
@@ -508,7 +509,7 @@ impl LiveDenoiser {
         true
     }
 
-    /// Updates the meters; `hum` is the mean square of the hum that was removed, and `hum_left` the gain of what is left of it.
+    /// Updates the meters; `hum` is the mean square of the removed hum, and `hum_left` the gain of hum in the output.
     fn meter(&mut self, hum: f32, hum_left: f32) {
         let scale = 1.0 / self.power.len() as f32;
         let before = scale * self.power.iter().sum::<f32>();
@@ -519,13 +520,13 @@ impl LiveDenoiser {
         for (level, now) in
             levels.iter_mut().zip([noise + hum, after + hum_left * hum_left * hum, before + hum])
         {
-            // Levels stay normal numbers.
+            // Keeps levels above the subnormal numbers.
             *level = (now + *keep * (*level - now)).max(1e-20);
         }
     }
 }
 
 /// The fraction of the denoised signal to ramp to.
-fn goal(controls: LiveControls) -> f32 {
+fn target_mix(controls: LiveControls) -> f32 {
     if controls.bypass { 0.0 } else { controls.mix }
 }

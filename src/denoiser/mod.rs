@@ -59,7 +59,7 @@ pub struct Denoiser {
 }
 
 impl fmt::Debug for Denoiser {
-    /// The settings: dictionary and networks are hundreds of thousands of numbers.
+    /// Formats the settings alone: dictionary and networks hold hundreds of thousands of numbers.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Denoiser").field("settings", self.settings()).finish_non_exhaustive()
     }
@@ -75,7 +75,7 @@ pub struct Denoised {
     pub statistics: Statistics,
 }
 
-/// Why a recording could not be denoised.
+/// Reason why a recording could not be denoised.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DenoiseError {
@@ -145,7 +145,7 @@ pub enum DenoiseError {
         /// Bins of the denoiser.
         expected: usize,
     },
-    /// The progress callback cancelled it.
+    /// The progress callback cancelled the denoising.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
 }
@@ -170,8 +170,8 @@ impl DenoiseError {
     }
 }
 
-/// Receives the number of Gibbs sweeps so far and the recording denoised by the mean gain of the last 20, or of all since
-/// the burn-in.
+/// Callback of intermediate results: the number of completed Gibbs sweeps, and the recording denoised by a mean gain.
+/// The mean is over at most the last 20 sweeps during the burn-in, and over all sweeps since the burn-in afterwards.
 pub type SnapshotCallback<'a> = dyn FnMut(usize, &Signal) + 'a;
 
 impl Denoiser {
@@ -198,7 +198,7 @@ impl Denoiser {
         &self.separator.settings
     }
 
-    /// Denoises a recording, its channels as [`ChannelMode::Auto`] says.
+    /// Denoises a recording in [`ChannelMode::Auto`].
     ///
     /// # Errors
     /// As [`session`](Self::session), and [`DenoiseError::Sampler`] if a sampler rejects its settings.
@@ -218,9 +218,9 @@ impl Denoiser {
         self.denoise_whole(noisy, progress, None)
     }
 
-    /// Like [`denoise_with_progress`](Self::denoise_with_progress); `on_snapshot` receives an intermediate result after `every`
-    /// Gibbs sweeps. They leave the result as it is. Recordings of more than one block (8 s) have none, nor
-    /// have those whose channels do not share one gain.
+    /// Like [`denoise_with_progress`](Self::denoise_with_progress); `on_snapshot` receives an intermediate result after
+    /// each `every` Gibbs sweeps. Snapshots do not change the result. Recordings of more than one block (8 s), or whose
+    /// channels do not share one gain, have no snapshots.
     ///
     /// # Errors
     /// As [`denoise_with_progress`](Self::denoise_with_progress).
@@ -257,7 +257,7 @@ impl Denoiser {
         Ok(Denoised { signal: noisy.with_channels(channels)?, statistics: session.statistics() })
     }
 
-    /// The frames of a recording of this sample rate, Hz.
+    /// The frame grid of recordings at this sample rate, Hz.
     ///
     /// # Errors
     /// [`DenoiseError::Signal`] if the sample rate is out of range.
@@ -269,10 +269,11 @@ impl Denoiser {
     /// A session that denoises a recording of any length block by block, in bounded memory. `sample_rate` in Hz.
     ///
     /// # Errors
-    /// [`DenoiseError::Settings`] if a setting is out of range; [`DenoiseError::Signal`] if the sample rate or the number of
-    /// channels is, or their product above [`MAX_SAMPLES_PER_SECOND`](crate::signal::MAX_SAMPLES_PER_SECOND);
-    /// [`DenoiseError::ArrayChannels`] unless an array has 2 to 16 channels; [`DenoiseError::LevelNet`] if levels are asked for
-    /// and the crate was built with a damaged network of levels.
+    /// [`DenoiseError::Settings`] if a setting is out of range; [`DenoiseError::Signal`] if the sample rate or the
+    /// number of channels is out of range, or their product exceeds
+    /// [`MAX_SAMPLES_PER_SECOND`](crate::signal::MAX_SAMPLES_PER_SECOND); [`DenoiseError::ArrayChannels`] unless an
+    /// array has 2 to 16 channels; [`DenoiseError::LevelNet`] if the settings request levels and the crate was built
+    /// with a damaged network of levels.
     pub fn session(
         &self,
         sample_rate: u32,
@@ -282,8 +283,8 @@ impl Denoiser {
         Session::new(self, sample_rate, channels, settings)
     }
 
-    /// A causal low-latency denoiser for real-time audio. `sample_rate` in Hz. It uses the dictionary and the characteristic
-    /// exponents of this denoiser, and a causal network if this one uses a network; it draws nothing.
+    /// A causal low-latency denoiser for real-time audio. `sample_rate` in Hz. It uses the dictionary and the
+    /// characteristic exponents of this denoiser, and a causal network if this one uses a network. It does not sample.
     ///
     /// # Errors
     /// [`DenoiseError::Settings`] if a setting is out of range; [`DenoiseError::Signal`] as [`session`](Self::session).

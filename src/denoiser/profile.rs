@@ -11,7 +11,7 @@ use std::fmt;
 #[derive(Clone)]
 pub struct NoiseProfile {
     front_end: FrontEnd,
-    /// Frames still to be skipped, which reach before the start.
+    /// Number of frames still to be skipped, which begin before the first sample.
     lead: usize,
     /// Per channel.
     sums: Vec<Sum>,
@@ -19,7 +19,7 @@ pub struct NoiseProfile {
     count: u64,
 }
 
-/// Sums of powers over the frames of a channel without those of digital silence, per bin.
+/// Sums of powers per bin over the frames of a channel, without frames of digital silence.
 #[derive(Clone)]
 struct Sum {
     powers: Vec<f64>,
@@ -34,7 +34,7 @@ impl Sum {
 }
 
 impl fmt::Debug for NoiseProfile {
-    /// The number of frames, without their sums.
+    /// Formats the number of frames, without their sums.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("NoiseProfile")
@@ -58,7 +58,7 @@ impl NoiseProfile {
         })
     }
 
-    /// Checks the frames and the number of channels of the recording it is used for.
+    /// Checks that sample rate, window and number of channels are those of the recording.
     pub(super) fn check(&self, stft: &Stft, channels: usize) -> Result<(), DenoiseError> {
         let (found, expected) = (self.front_end.stft().sample_rate(), stft.sample_rate());
         if found != expected {
@@ -75,8 +75,8 @@ impl NoiseProfile {
     /// Adds the next samples of every channel; time-domain impulses are removed.
     ///
     /// # Errors
-    /// [`DenoiseError::Channels`] or [`DenoiseError::Signal`] if the number of channels is another, their lengths differ, or a
-    /// sample is not finite.
+    /// [`DenoiseError::Channels`] or [`DenoiseError::Signal`] if the number of channels is wrong, their lengths differ,
+    /// or a sample is not finite.
     pub fn push(&mut self, block: &[&[f32]]) -> Result<(), DenoiseError> {
         self.front_end.push(block)?;
         while self.front_end.next_block() {
@@ -113,8 +113,8 @@ impl NoiseProfile {
         (whole.count > 0).then(|| whole.sums.iter().map(means).collect())
     }
 
-    /// Mean power per bin, summed over each `width` channels in turn, `None` for silent ones; `None` if all are silent or the
-    /// section is shorter than a window.
+    /// Mean power per bin, summed over each group of `width` successive channels, `None` for silent groups; `None` if
+    /// all groups are silent or the section is shorter than a window.
     pub(super) fn powers(&self, width: usize) -> Option<Vec<Option<Vec<f32>>>> {
         let whole = self.whole();
         let mean = |sums: &[Sum]| {
@@ -128,7 +128,7 @@ impl NoiseProfile {
         (whole.count > 0 && powers.iter().any(Option::is_some)).then_some(powers)
     }
 
-    /// This profile with the samples that wait for a block.
+    /// A copy of this profile that includes the samples waiting for a complete block.
     fn whole(&self) -> Self {
         let mut whole = self.clone();
         whole.front_end.flush();
@@ -174,7 +174,7 @@ mod tests {
         assert!((mean / expected - 1.0).abs() < 0.01, "{mean} {expected}");
         let [left, right] = &whole_spectra(&denoiser, &samples)[..] else { panic!("two channels") };
         assert!(left == right && left.iter().zip(&whole).all(|(one, both)| (2.0 * one) as f32 == *both));
-        // Of about 3,750 frames, a third as many independent.
+        // About 3,750 frames, equivalent to a third as many independent ones.
         assert!(whole[5..500].iter().all(|x| (x / mean - 1.0).abs() < 0.2));
     }
 
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// The other is denoised without a profile.
+    /// The silent channel is denoised without a profile.
     #[test]
     fn one_silent_channel_of_separate_ones_does_no_harm() {
         let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();

@@ -11,7 +11,7 @@ use super::{DenoiseError, Denoiser, NoiseProfile, SpeechLevels, SpeechTrack, app
 use crate::array::Microphones;
 use crate::random::SeedTree;
 use crate::range::within;
-use crate::repair::{Clipping, MOST_BEYOND_CLIPPING};
+use crate::repair::{Clipping, MAX_DECLIPPING_RATIO};
 use crate::signal::progress::ProgressCallback;
 use crate::signal::{SampleFormat, check_recording};
 use serde::{Deserialize, Serialize};
@@ -25,13 +25,13 @@ use std::sync::Arc;
 pub struct SessionSettings {
     /// Fraction of the denoised signal in the output, 0 to 1; the rest is the input.
     pub mix: f32,
-    /// How channels are treated.
+    /// Treatment of the channels.
     pub channels: ChannelMode,
-    /// Whether to restore clipped samples. All samples are then half as large, 6 dB softer, so that the restored peaks, up to
-    /// twice the level of clipping, do not exceed the range of the recording: those of speech, residual and mix, and levels.
+    /// Whether to restore clipped samples. Speech, residual, mix and levels are then halved (6 dB softer). Restored
+    /// peaks, up to twice the clipping level, thus stay within the range of the recording.
     pub declip: bool,
-    /// Whether [`Session::dither`] has seeds for integer output, which whoever writes it uses: samples of a session are not
-    /// dithered. Without dither, pauses may become digital silence, and faint noise may gate.
+    /// Whether [`Session::dither`] returns seeds for integer output. Samples of a session are not dithered: the writer
+    /// applies the dither. Without dither, pauses may become digital silence, and faint noise may gate.
     pub dither: bool,
     /// Whether to return the residual too.
     pub residual: bool,
@@ -59,26 +59,26 @@ impl Default for SessionSettings {
 }
 
 impl SessionSettings {
-    /// Factor of all samples.
+    /// Factor applied to all samples.
     fn scale(&self) -> f32 {
-        if self.declip { MOST_BEYOND_CLIPPING.recip() } else { 1.0 }
+        if self.declip { MAX_DECLIPPING_RATIO.recip() } else { 1.0 }
     }
 }
 
-/// How the channels of a recording are treated.
+/// Treatment of the channels of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChannelMode {
-    /// All channels share one gain, until they hold different sounds, as with a microphone for each speaker: from that block
-    /// (7.7 s) on, each is denoised independently. What is reported is of all of them together.
+    /// All channels share one gain until they hold different sounds, as with one microphone per speaker. From that
+    /// block (7.7 s) on, each channel is denoised independently. Reports always cover all channels together.
     #[default]
     Auto,
     /// All channels share one gain throughout, which keeps the stereo image.
     Shared,
     /// Each channel is denoised independently.
     Separate,
-    /// The channels are those of one microphone array of 2 to 16: speech is separated from noise by direction as well, and each
-    /// channel becomes the speech in it.
+    /// The channels are those of one array of 2 to 16 microphones. Speech is separated from noise by direction as well,
+    /// and each output channel holds the speech of its input channel.
     Array,
 }
 
@@ -112,9 +112,9 @@ pub struct Session {
     settings: SessionSettings,
     sample_rate: u32,
     denoiser: Denoiser,
-    /// One stream for all channels, or one each.
+    /// One stream for all channels, or one per channel.
     streams: Vec<DenoiseStream>,
-    /// Input samples of every channel that are not finished.
+    /// Input samples of every channel whose output is not finished.
     waiting: Vec<Vec<f32>>,
     /// Clipped samples, by channel.
     clipping: Vec<Clipping>,
@@ -122,12 +122,12 @@ pub struct Session {
     microphones: Option<Microphones>,
     /// Finished samples per channel.
     samples: u64,
-    /// Whether the end has come, or an error of a stream.
+    /// Whether the session has ended, or a stream has failed.
     ended: bool,
 }
 
 impl fmt::Debug for Session {
-    /// Settings and position: the state of its streams is megabytes.
+    /// Formats settings and position: the state of the streams takes megabytes.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { settings, sample_rate, samples, ended, .. } = self;
         formatter
@@ -233,12 +233,12 @@ impl Session {
         Ok(())
     }
 
-    /// Takes the next samples of every channel and returns the finished ones, which may be fewer or more. A session that was
-    /// cancelled or failed has ended.
+    /// Denoises the next samples of every channel and returns the finished ones, which may be fewer or more. A session
+    /// that was cancelled or failed has ended.
     ///
     /// # Errors
-    /// [`DenoiseError::Channels`] or [`DenoiseError::Signal`] if the number of channels is another, their lengths differ, or
-    /// a sample is not finite: nothing is taken then. [`DenoiseError::Finished`] after its end.
+    /// [`DenoiseError::Channels`] or [`DenoiseError::Signal`] if the number of channels is wrong, their lengths differ,
+    /// or a sample is not finite: the block is rejected. [`DenoiseError::Finished`] after its end.
     pub fn push(&mut self, block: &[&[f32]]) -> Result<SessionOutput, DenoiseError> {
         self.push_with_progress(block, &mut ())
     }
@@ -260,7 +260,7 @@ impl Session {
         if let Some(microphones) = &mut self.microphones {
             microphones.add(block);
         }
-        // A part at a time: a whole recording would be held several times.
+        // One part at a time: otherwise a whole recording would be in memory several times.
         let (samples, part) = (block[0].len(), self.block_samples());
         let mut whole = self.mixed(vec![Vec::new(); block.len()]);
         for start in (0..samples).step_by(part) {
@@ -319,14 +319,14 @@ impl Session {
     }
 
     /// Returns the standard deviation of the gain over the posterior draws (bins x frames, column-major, 0 to 0.5) of the frames
-    /// finished since the last call: one matrix for all channels, or one each. It is that of the model's gain, before the
-    /// speech-presence network counts; above the dictionary's band (8 kHz) it is 0.
+    /// finished since the last call: one matrix for all channels, or one each. It is the deviation of the model's gain,
+    /// before fusion with speech presence; above the dictionary's band (8 kHz) it is 0.
     pub fn take_gain_std(&mut self) -> Vec<Vec<f32>> {
         self.streams.iter_mut().map(DenoiseStream::take_gain_std).collect()
     }
 
-    /// Returns the levels of speech in the slots finished since the last call: for all channels, or for each. They are those
-    /// before the input is mixed in.
+    /// Returns the levels of speech in the slots finished since the last call: for all channels, or for each. Levels
+    /// exclude the input in the mix.
     pub fn take_levels(&mut self) -> Vec<SpeechLevels> {
         self.streams.iter_mut().map(DenoiseStream::take_levels).collect()
     }
@@ -362,12 +362,12 @@ impl Session {
         (self.settings.dither && changed && to.is_integer()).then(seeds)
     }
 
-    /// Channels of a stream.
+    /// Number of channels of a stream.
     fn width(&self) -> usize {
         self.waiting.len() / self.streams.len()
     }
 
-    /// Samples per channel so far.
+    /// Number of input samples per channel so far.
     fn received(&self) -> u64 {
         self.samples + self.waiting.first().map_or(0, |waiting| waiting.len() as u64)
     }
@@ -376,7 +376,7 @@ impl Session {
         samples as f64 / f64::from(self.sample_rate)
     }
 
-    /// Runs every stream, one after the other.
+    /// Runs every stream in turn.
     fn advance(
         &mut self,
         progress: &mut dyn ProgressCallback,
@@ -396,7 +396,7 @@ impl Session {
                 progress.report(before + fraction * done)
             };
             let done = work(stream, index, &mut progress);
-            // Channels would differ from here on.
+            // After an error, the channels would have different lengths.
             self.ended |= done.is_err();
             speech.extend(done?);
         }

@@ -63,8 +63,8 @@ impl Settings {
     ///   sentences outside the paper's test set, and the prior of the noise is flat;
     /// - a minibatch is a tenth of the bins in 32 frames for activations, and a tenth of the frames for noise spectra, in
     ///   place of a tenth of the entries; impulse variables move in the same bins;
-    /// - every frame and every bin of the noise spectra has an L-BFGS memory of its own, in units of its initial level, and
-    ///   the drift of a step is limited to one such unit;
+    /// - every frame and every bin of the noise spectra has its own L-BFGS memory, in units of its initial level, and
+    ///   the drift of a step is limited to one unit;
     /// - factors start from levels of the recording, not from prior draws, and the step size is constant;
     /// - pairs of non-positive curvature are left out before the trust region applies;
     /// - the gain of a draw is averaged over the impulse variables in closed form: the same mean with less error.
@@ -98,7 +98,7 @@ impl Settings {
         }
     }
 
-    /// Checks every range, and that no setting is without effect.
+    /// Checks every range, and rejects settings without effect.
     ///
     /// # Errors
     /// [`SettingsError`], with the name of the first invalid setting, its value and the expectation.

@@ -1,8 +1,9 @@
 //! Speech track: the probability of speech every 10 ms, and sections with speech.
 //!
 //! The gain of a bin is the posterior fraction of its power that is speech. As in real-time [voice
-//! activity](super::voice_activity), the log odds of speech in a frame are linear in the mean fraction of the bands that have
-//! most of it and in the level of that speech relative to the loudest; here both look ahead.
+//! activity](super::voice_activity), the log odds of speech in a frame are linear in two features: the mean fraction of
+//! the bands with the most speech, and the level of speech relative to the loudest. Here both features use future
+//! frames.
 
 #[cfg(test)]
 mod tests;
@@ -16,21 +17,21 @@ use std::collections::VecDeque;
 
 /// Duration of a slot, s.
 const SLOT_SECONDS: f64 = 0.01;
-/// Slots without speech that a section outlasts: pauses of up to 0.3 s, as in real-time voice activity.
+/// Maximum number of slots without speech within a section: pauses of up to 0.3 s, as in real-time voice activity.
 const HANG_OVER_SLOTS: u64 = 30;
-/// Slots of the shortest section.
+/// Minimum number of slots of a section.
 const MIN_SLOTS: u64 = 5;
 /// Half-widths of the triangular windows by which fraction and power are smoothed, frames.
 const FRACTION_REACH: usize = 2;
 const POWER_REACH: usize = 1;
-/// Frames by which the loudest speech looks ahead.
+/// Look-ahead of the level of the loudest speech, frames.
 const LOOK_AHEAD: usize = 125;
-/// The softest loudest speech, mean square: -70 dBFS.
+/// Minimum power of the loudest speech, mean square: -70 dBFS.
 const MIN_LOUDEST: f64 = 1e-7;
 /// Least noise in a section relative to its speech: an SNR of 100 dB.
 const MIN_NOISE: f64 = 1e-10;
 
-/// Bias and weights of the log odds, by `training/speech_track.py`.
+/// Bias and weights of the log odds, fitted by `training/speech_track.py`.
 const BIAS: f32 = -1.539;
 const FRACTION_WEIGHT: f32 = 5.698;
 const LEVEL_WEIGHT: f32 = 0.122;
@@ -69,8 +70,8 @@ pub struct SpeechSegment {
     pub snr_db: f64,
 }
 
-/// Measures of a frame: fraction of speech in the highest bands, mean squares of speech up to 8 kHz, of all speech and
-/// of noise.
+/// Measures of a frame: fraction of speech in the bands with the most speech, mean squares of speech up to 8 kHz, of
+/// all speech and of noise.
 #[derive(Debug, Clone, Copy, Default)]
 struct Frame {
     fraction: f32,
@@ -79,7 +80,7 @@ struct Frame {
     noise: f64,
 }
 
-/// An estimate, of a frame or a slot.
+/// An estimate for a frame or a slot.
 #[derive(Debug, Clone, Copy, Default)]
 struct Estimate {
     probability: f32,
@@ -94,7 +95,7 @@ pub(super) struct TrackMeter {
     /// Centre of the first frame, and distance between frames, s.
     first_seconds: f64,
     frame_seconds: f64,
-    /// Frames that are still needed, the first of them by number, and the number of estimates so far.
+    /// Frames still needed, the index of the first of them, and the number of estimated frames.
     frames: VecDeque<Frame>,
     first_frame: u64,
     estimates: u64,
@@ -105,7 +106,7 @@ pub(super) struct TrackMeter {
     /// Number of slots so far.
     slots: u64,
     open: Option<Open>,
-    /// Slots and sections that were not taken.
+    /// Finished slots and sections that have not been returned.
     done: SpeechTrack,
 }
 
@@ -115,14 +116,14 @@ struct Open {
     /// First slot, and one past the last with speech.
     start: u64,
     end: u64,
-    /// Sums over these slots, and over those since.
+    /// Sums over the slots from `start` to `end`, and over the slots since then.
     speech: f64,
     noise: f64,
     since: [f64; 2],
 }
 
 impl Open {
-    /// The section, if it is long enough, in a recording of `seconds` at least.
+    /// The section, which ends at `seconds` at the latest; `None` if it is too short.
     fn close(&self, seconds: f64) -> Option<SpeechSegment> {
         let slots = self.end - self.start;
         (slots >= MIN_SLOTS).then(|| SpeechSegment {
@@ -135,7 +136,7 @@ impl Open {
 }
 
 impl TrackMeter {
-    /// For frames of this transform.
+    /// A meter for frames of this transform.
     pub(super) fn new(stft: &Stft) -> Self {
         let grid = stft.grid();
         Self {
@@ -172,7 +173,7 @@ impl TrackMeter {
         tracing::trace!(fraction = frame.fraction, speech = frame.in_bands, "frame");
         self.frames.push_back(frame);
         let newest = self.frames.len() - 1;
-        // The power around the newest frame lacks those that follow.
+        // The smoothed power at the newest frame lacks the following frames.
         let level = self.level(newest);
         let fall = (self.frame_seconds / LOUDEST_FALL_SECONDS) as f32;
         self.loudest = level.max(self.loudest - fall).max(libm::log(MIN_LOUDEST) as f32);
@@ -181,7 +182,7 @@ impl TrackMeter {
         }
     }
 
-    /// Ends the recording after `seconds`; slots begin before that.
+    /// Ends the recording after `seconds`. Every slot begins before the end.
     pub(super) fn finish(&mut self, seconds: f64) {
         let frames = self.first_frame + self.frames.len() as u64;
         while self.estimates < frames {
@@ -195,14 +196,14 @@ impl TrackMeter {
         }
     }
 
-    /// The finished slots and sections since the last call.
+    /// Returns the slots and sections finished since the last call.
     pub(super) fn take(&mut self) -> SpeechTrack {
         let SpeechTrack { probability, segments, .. } = std::mem::take(&mut self.done);
         let first_slot = self.slots - probability.len() as u64;
         SpeechTrack { slot_seconds: SLOT_SECONDS, first_slot, probability, segments }
     }
 
-    /// Natural logarithm of the smoothed power of speech about a frame of those that are kept.
+    /// Natural logarithm of the smoothed power of speech at index `frame` of the kept frames.
     fn level(&self, frame: usize) -> f32 {
         let power = smoothed(&self.frames, frame, POWER_REACH, |frame| frame.in_bands);
         libm::log(power.max(f64::MIN_POSITIVE)) as f32
@@ -274,7 +275,8 @@ impl TrackMeter {
     }
 }
 
-/// The mean of a value about a frame, by a triangular window of `reach` frames to either side; those that lack are left out.
+/// Mean of a value around a frame, weighted by a triangular window of `reach` frames on both sides; missing frames are
+/// omitted.
 fn smoothed(frames: &VecDeque<Frame>, at: usize, reach: usize, value: impl Fn(&Frame) -> f64) -> f64 {
     let first = at.saturating_sub(reach);
     let last = (at + reach).min(frames.len() - 1);

@@ -34,29 +34,29 @@ use second_pass::SecondPass;
 use sounding::Sounding;
 use std::sync::Arc;
 
-/// Denoises channels with one gain, in blocks as their samples arrive, in bounded memory; or with one each, from the first block
-/// on in which they hold different sounds.
+/// Denoises channels in blocks as their samples arrive, in bounded memory. All channels share one gain; optionally each
+/// has its own gain from the first block on in which they hold different sounds.
 ///
 /// Blocks overlap, and carry over the state of the noise and the channel. The result does not depend on how the samples
 /// are divided into calls of [`push`](Self::push).
 pub(super) struct DenoiseStream {
     separator: Arc<Separator>,
-    /// From samples to frames.
+    /// Front end from samples to frames.
     front_end: FrontEnd,
     /// State between blocks: one for all channels, or one for each.
     memories: Vec<BlockMemory>,
     /// Detection of channels that hold different sounds, until they are divided.
     division: Option<Division>,
-    /// From frames to samples.
+    /// Synthesis from frames to samples.
     output: Output,
     /// Hum that was removed from the input.
     hum: RemovedHum,
-    /// If the channels are those of one microphone array.
+    /// `None` unless the channels are those of one microphone array.
     array: Option<Array>,
-    /// In the second pass of an array, if the minimum gain is that of both passes together.
+    /// Minimum gain of both passes of an array together; `None` outside the second pass, or if each pass has its own.
     array_floor: Option<ArrayFloor>,
-    /// Whether blocks with little noise are left as they are; those of an array are not.
-    spares: bool,
+    /// Whether blocks with little noise are passed unchanged; false for arrays.
+    passes_clean_blocks: bool,
     /// Statistics, levels, speech track and standard deviations.
     record: Record,
 }
@@ -64,14 +64,15 @@ pub(super) struct DenoiseStream {
 /// Detects channels that hold different sounds.
 struct Division {
     difference: ChannelDifference,
-    /// Mean power of the noise per bin, if given, from which each channel starts once they are divided.
+    /// Mean power of the noise per bin of each channel, if given. The channels' noise estimates start from it after the
+    /// division.
     noise_profiles: Vec<Option<Vec<f32>>>,
 }
 
 /// The spatial filter of a microphone array, and the second pass over its output.
 struct Array {
     filter: SpatialFilter,
-    /// The input without offset and impulses, sample by sample with the output of the filter.
+    /// The input without offset and impulses, aligned with the output of the filter.
     inputs: Output,
     second_pass: SecondPass,
 }
@@ -91,7 +92,7 @@ impl DenoiseStream {
             hum: RemovedHum::new(channels, amplitude(separator.settings.gain.floor_db)),
             array: None,
             array_floor: None,
-            spares: separator.settings.gain.spare,
+            passes_clean_blocks: separator.settings.gain.spare,
             record: Record::default(),
             separator,
             front_end,
@@ -109,11 +110,11 @@ impl DenoiseStream {
     }
 
     /// Maximum number of samples per channel that have been pushed and not returned after a [`push`](Self::push): about
-    /// two blocks, or six of an array.
+    /// two blocks, or six for an array.
     pub(super) fn latency(&self) -> usize {
         let stft = self.front_end.stft();
-        // Less than a block of samples, less than a block of frames, and what later frames overlap. Blocks advance by
-        // a block without its overlap, so at most that many frames wait.
+        // Less than a block of samples, less than a block of frames, and the overlap with later frames. Blocks advance
+        // by a block without its overlap, so at most `frames` frames wait.
         let frames = BLOCK_FRAMES - OVERLAP_FRAMES;
         let latency = self.block_samples() - 1 + frames * stft.hop() + stft.window() - stft.hop();
         latency + self.array.as_ref().map_or(0, |array| array.second_pass.latency())
@@ -143,9 +144,10 @@ impl DenoiseStream {
         self.front_end.restore_clipped(scale);
     }
 
-    /// Filters the channels as those of one microphone array: a multichannel Wiener filter with the gain of all channels as
-    /// prior gives the speech in each channel. In a second pass the channels are filtered linearly towards it, and denoised;
-    /// levels, speech track and standard deviations are those of that pass.
+    /// Enables the filters for one microphone array. In the first pass, a multichannel Wiener filter, with the gain of
+    /// all channels as prior, estimates the speech in each channel. In the second pass, a linear filter fitted to that
+    /// estimate is applied to the channels, and its output is denoised. Levels, speech track and standard deviations
+    /// are those of the second pass.
     ///
     /// # Errors
     /// [`DenoiseError::ArrayChannels`] unless there are 2 to 16 channels.
@@ -160,15 +162,15 @@ impl DenoiseStream {
             inputs: Output::new(stft, found),
             second_pass: SecondPass::new(Arc::clone(&self.separator), stft.sample_rate(), found)?,
         });
-        self.spares = false;
-        // How much is removed is up to the second pass; the first finds the voice for its filter.
+        self.passes_clean_blocks = false;
+        // The second pass applies the strength in the settings; the first estimates the voice for the filters.
         let gain = self.separator.settings.gain.clone().with_strength(Strength::Normal);
         self.separator = self.separator.with_gain(GainSettings { dereverb: 0.0, ..gain });
         Ok(())
     }
 
-    /// The stream whose gains are those of the output: of an array, that of the second pass.
-    fn of_output(&mut self) -> &mut Self {
+    /// The stream whose gains are applied to the output; for an array, the stream of the second pass.
+    fn output_stream(&mut self) -> &mut Self {
         match self.array {
             Some(ref mut array) => &mut array.second_pass.stream,
             None => self,
@@ -177,13 +179,13 @@ impl DenoiseStream {
 
     /// Records the standard deviation of the gain from now on, for [`take_gain_std`](Self::take_gain_std).
     pub(super) fn record_gain_std(&mut self) {
-        self.of_output().record.gain_std.get_or_insert_default();
+        self.output_stream().record.gain_std.get_or_insert_default();
     }
 
     /// Returns the standard deviation of the gain over the posterior draws (bins x frames, column-major, 0 to 0.5) of the
-    /// frames finished since the last call; empty if it is not recorded or the settings draw nothing.
+    /// frames finished since the last call; empty without recording or sampling.
     pub(super) fn take_gain_std(&mut self) -> Vec<f32> {
-        self.of_output().record.gain_std.as_mut().map_or_else(Vec::new, std::mem::take)
+        self.output_stream().record.gain_std.as_mut().map_or_else(Vec::new, std::mem::take)
     }
 
     /// Records the levels of speech for [`take_levels`](Self::take_levels), from the first samples on.
@@ -191,7 +193,7 @@ impl DenoiseStream {
     /// # Errors
     /// [`DenoiseError::LevelNet`] if the built-in network of levels is damaged.
     pub(super) fn record_levels(&mut self) -> Result<(), DenoiseError> {
-        let of = self.of_output();
+        let of = self.output_stream();
         let meter = LevelMeter::new(of.front_end.stft(), of.output.channels(), QuantileNet::built_in()?);
         of.record.levels.get_or_insert(meter);
         Ok(())
@@ -200,25 +202,26 @@ impl DenoiseStream {
     /// Returns the levels of speech, the mean over channels, in the slots finished since the last call; without cells if
     /// they are not recorded.
     pub(super) fn take_levels(&mut self) -> SpeechLevels {
-        self.of_output().record.levels.as_mut().map_or_else(SpeechLevels::default, LevelMeter::take)
+        self.output_stream().record.levels.as_mut().map_or_else(SpeechLevels::default, LevelMeter::take)
     }
 
     /// Records the probability of speech and its sections for [`take_speech_track`](Self::take_speech_track), from the first
     /// samples on.
     pub(super) fn record_speech_track(&mut self) {
-        let Self { front_end, record, .. } = self.of_output();
+        let Self { front_end, record, .. } = self.output_stream();
         record.speech.get_or_insert_with(|| TrackMeter::new(front_end.stft()));
     }
 
     /// Returns the probability of speech in all channels together, in the slots finished since the last call, and the
     /// sections with speech that ended; empty if it is not recorded. The slots lag behind the samples by 2 s.
     pub(super) fn take_speech_track(&mut self) -> SpeechTrack {
-        self.of_output().record.speech.as_mut().map_or_else(SpeechTrack::default, TrackMeter::take)
+        self.output_stream().record.speech.as_mut().map_or_else(SpeechTrack::default, TrackMeter::take)
     }
 
     /// Statistics of the blocks so far.
     pub(super) fn summary(&self) -> Summary {
-        let mut summary = self.record.summary(&self.front_end, &self.memories[0], self.hum.power_left());
+        let mut summary =
+            self.record.summary(&self.front_end, &self.memories[0], self.hum.kept_power_fraction());
         if let Some(array) = &self.array {
             let second = array.second_pass.stream.summary();
             summary.snr_after_db = second.snr_after_db;
@@ -229,12 +232,12 @@ impl DenoiseStream {
         summary
     }
 
-    /// Takes the next samples of every channel and returns the finished ones, which may be fewer or more; `progress` receives
-    /// the duration of the finished part of the recording, s.
+    /// Denoises the next samples of every channel and returns the finished ones, which may be fewer or more; `progress`
+    /// receives the duration of the finished part of the recording, s.
     ///
     /// # Errors
-    /// [`DenoiseError::Channels`] or [`DenoiseError::Signal`] if the number of channels is another, their lengths differ, or
-    /// a sample is not finite: nothing is taken then. [`DenoiseError::Finished`] after [`finish`](Self::finish), and
+    /// [`DenoiseError::Channels`] or [`DenoiseError::Signal`] if the number of channels is wrong, their lengths differ,
+    /// or a sample is not finite: the block is rejected. [`DenoiseError::Finished`] after [`finish`](Self::finish), and
     /// [`DenoiseError::Cancelled`] if `progress` cancels it.
     pub(super) fn push(
         &mut self,
@@ -262,7 +265,7 @@ impl DenoiseStream {
     ) -> Result<Vec<Vec<f32>>, DenoiseError> {
         self.front_end.finish()?;
         self.take_hum();
-        // A last block may be longer than others, but not short.
+        // The last block may be longer than the others, to avoid a short one.
         while self.front_end.frames() > BLOCK_FRAMES * 3 / 2 {
             self.separate(BLOCK_FRAMES, false, progress, None)?;
         }
@@ -279,7 +282,7 @@ impl DenoiseStream {
         self.finished(true, progress)
     }
 
-    /// Takes the hum that was removed from the input.
+    /// Collects the hum removed from the input.
     fn take_hum(&mut self) {
         let hum = self.front_end.take_hum();
         if let Some(array) = &mut self.array {
@@ -288,7 +291,7 @@ impl DenoiseStream {
         self.hum.push(hum);
     }
 
-    /// The finished samples; those of an array after the second pass.
+    /// Returns the finished samples; for an array, after the second pass.
     fn finished(
         &mut self,
         last: bool,
@@ -372,7 +375,7 @@ impl DenoiseStream {
             profiles.into_iter().map(|profile| self.memories[0].of_one_channel(profile)).collect();
     }
 
-    /// The gains of the finished frames of a block: one of all channels, or one of each.
+    /// The gains of the finished frames of a block: one for all channels, or one per channel.
     fn all_gains(
         &mut self,
         span: Span,
@@ -382,7 +385,7 @@ impl DenoiseStream {
         let bins = self.front_end.stft().bins();
         let (count, before) = (self.memories.len(), self.seconds_done());
         let width = self.output.channels() / count;
-        // Those of one channel are not the whole.
+        // Snapshots of one channel would be incomplete.
         snapshots = snapshots.filter(|_| count == 1);
         let mut gains = Vec::with_capacity(count);
         for index in 0..count {
@@ -400,8 +403,8 @@ impl DenoiseStream {
         Ok(gains)
     }
 
-    /// The gains for powers of a block (bins x frames), the last one or not, with the memory of this index; `progress` receives
-    /// the completed fraction.
+    /// The gains for powers of a block (bins x frames), with the memory at `index`. `last` marks the last block;
+    /// `progress` receives the completed fraction.
     fn gains(
         &mut self,
         index: usize,
@@ -410,7 +413,7 @@ impl DenoiseStream {
         progress: &mut dyn ProgressCallback,
         snapshots: Option<Snapshots<Vec<Vec<f32>>>>,
     ) -> Result<BlockGains, DenoiseError> {
-        // Silence takes no sweeps, but can be cancelled too.
+        // Silence needs no sweeps, but can be cancelled too.
         progress::report(progress, 0.0)?;
         let grid = self.front_end.stft().grid();
         let mut gains = self.silent_gains(power.len());
@@ -429,15 +432,15 @@ impl DenoiseStream {
         sounding.place(&result.gain_std, &mut gains.gain_std);
         sounding.place(&result.model_gain, &mut gains.model_gain);
         gains.floor = result.floor;
-        if self.spares {
+        if self.passes_clean_blocks {
             gains.weight = sparing::weight(&result.gain, &sounding.power, grid);
         }
         self.memories[index].previous = Some(result.state);
         Ok(gains)
     }
 
-    /// Separates the sounding frames of a block, the last one or not, with the memory of this index. A recording that is too
-    /// short for a pause is surrounded by noise.
+    /// Separates the sounding frames of a block, with the memory at `index`. `last` marks the last block. A recording
+    /// too short for a pause is surrounded by noise.
     fn separate_sounding(
         &self,
         index: usize,
@@ -483,8 +486,8 @@ impl DenoiseStream {
         };
         let mut result = separator.separate(grid, &sounding.power, request, seeds, progress, snapshots)?;
         if is_short {
-            // Either estimate may take the voice for noise.
-            sounding.raise(&mut result.gain, &alone);
+            // Either estimate may classify the voice as noise.
+            sounding.raise_to_isolated(&mut result.gain, &alone);
         } else if separator.networks.is_some()
             && let Some(filled) = sounding.filled(seeds.child(u64::MAX))
         {
@@ -496,7 +499,7 @@ impl DenoiseStream {
         Ok(result)
     }
 
-    /// The gains of a block of silence, with `size` bins of all frames together.
+    /// The gains of a silent block of `size` values (bins x frames).
     fn silent_gains(&self, size: usize) -> BlockGains {
         let Separator { settings, .. } = &*self.separator;
         let zeros = |wanted: bool| vec![0.0; if wanted { size } else { 0 }];
@@ -509,7 +512,7 @@ impl DenoiseStream {
         }
     }
 
-    /// The whole recording filtered by a gain (bins x frames), if all of it still waits.
+    /// The whole recording filtered by a gain (bins x frames), while all of its frames are waiting.
     fn filtered(&self, gain: &[f32]) -> Vec<Vec<f32>> {
         let filtered = |waiting: &Spectrogram| {
             let mut frames = waiting.clone();

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Voice activity of the present.
+/// Voice activity of the last frame.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct VoiceActivity {
@@ -26,18 +26,18 @@ pub struct VoiceEvent {
     pub sample: u64,
 }
 
-/// Events of a [`LiveDenoiser`](crate::LiveDenoiser) that were not taken yet, for programs that ask for them: of more than
-/// [`MAX`](Self::MAX), the last. An audio thread may push, as no call allocates.
+/// Queue of events of a [`LiveDenoiser`](crate::LiveDenoiser), for programs that poll them. It keeps the last
+/// [`MAX`](Self::MAX) events. An audio thread may push, as no call allocates.
 #[derive(Debug, Clone)]
 pub struct VoiceEvents {
     events: VecDeque<VoiceEvent>,
 }
 
 impl VoiceEvents {
-    /// Most events that are kept.
+    /// Maximum number of events in the queue.
     pub const MAX: usize = 4096;
 
-    /// Adds an event; the oldest one makes room.
+    /// Adds an event, and removes the oldest one if the queue is full.
     pub fn push(&mut self, event: VoiceEvent) {
         if self.events.len() == Self::MAX {
             self.events.pop_front();
@@ -45,12 +45,12 @@ impl VoiceEvents {
         self.events.push_back(event);
     }
 
-    /// Takes all events out, in their order.
+    /// Removes and returns all events in order.
     pub fn take(&mut self) -> impl ExactSizeIterator<Item = VoiceEvent> {
         self.events.drain(..)
     }
 
-    /// Forgets all events, as after a reset.
+    /// Removes all events, as after a reset.
     pub fn clear(&mut self) {
         self.events.clear();
     }
@@ -68,7 +68,7 @@ const EDGES_HZ: [f64; BANDS + 1] = [
     62.5, 200.0, 300.0, 400.0, 500.0, 650.0, 800.0, 1_000.0, 1_250.0, 1_600.0, 2_000.0, 2_500.0, 3_100.0,
     3_900.0, 5_000.0, 6_200.0, 8_000.0,
 ];
-/// Bands with the highest fractions of speech, whose mean is the fraction of the frame.
+/// Number of bands with the highest fractions of speech; their mean is the fraction of the frame.
 const HIGHEST_BANDS: usize = 4;
 /// Time constants of the fraction of speech and of its power, s.
 const FRACTION_SECONDS: f64 = 0.06;
@@ -90,21 +90,21 @@ const LEVEL_WEIGHT: f32 = 0.263;
 /// The bands in which a frame's fraction of speech is estimated.
 #[derive(Debug, Clone)]
 pub(super) struct SpeechBands {
-    /// Bins of the bands that the recording has.
+    /// Bins of the bands within the bandwidth of the recording.
     bins: Vec<Range<usize>>,
 }
 
 /// The fraction of speech in a frame, 0 to 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SpeechFraction {
-    /// Mean over the bands that have most of it.
+    /// Mean over the bands with the highest fractions.
     pub highest: f32,
     /// Mean over all bands.
     pub whole: f32,
 }
 
 impl SpeechBands {
-    /// For frames of `bins` bins `bin_hertz` apart.
+    /// The bands of frames of `bins` bins `bin_hertz` apart.
     pub(super) fn new(bins: usize, bin_hertz: f64) -> Self {
         let edge = |hertz: f64| (hertz / bin_hertz).round() as usize;
         let bands = EDGES_HZ.windows(2).map(|edges| edge(edges[0])..edge(edges[1]));
@@ -116,7 +116,7 @@ impl SpeechBands {
         self.bins.last().map_or(0, |band| band.end)
     }
 
-    /// The fraction of speech in a frame, from that of its bins, 0 to 1.
+    /// The fraction of speech in a frame, from the fraction `of_bin` of each bin, 0 to 1.
     pub(super) fn fraction(&self, of_bin: impl Fn(usize) -> f32) -> SpeechFraction {
         let mut means = [0.0; BANDS];
         let mut last = 0.0;
@@ -139,7 +139,7 @@ pub(super) struct VoiceDetector {
     bands: SpeechBands,
     fraction_step: f32,
     power_step: f32,
-    /// Fall of the loudest power in a frame, natural logarithm.
+    /// Decrease of `loudest` per frame.
     fall: f32,
     /// Fraction of speech in the highest bands, and power of speech, smoothed.
     fraction: f32,
@@ -150,16 +150,16 @@ pub(super) struct VoiceDetector {
     speaking: bool,
     /// Samples from one frame to the next.
     hop: u64,
-    /// Hz.
+    /// Sample rate, Hz.
     sample_rate: f64,
-    /// Samples per channel since the probability was at the threshold.
+    /// Samples per channel since the probability last reached the threshold.
     quiet: u64,
     /// Samples per channel so far.
     position: u64,
 }
 
 impl VoiceDetector {
-    /// For frames of `bins` bins `bin_hertz` apart, `hop` samples or `frame_seconds` apart.
+    /// A detector for frames of `bins` bins `bin_hertz` apart, `hop` samples or `frame_seconds` apart.
     pub(super) fn new(bins: usize, bin_hertz: f64, hop: usize, frame_seconds: f64) -> Self {
         let step = |time: f64| (1.0 - libm::exp(-frame_seconds / time)) as f32;
         Self {
@@ -179,8 +179,8 @@ impl VoiceDetector {
         }
     }
 
-    /// Takes the powers of the next frame (of mean 1 for white noise at full scale), and the fraction of speech in its bins,
-    /// 0 to 1.
+    /// Estimates the probability of speech from the powers of the next frame (of mean 1 for white noise at full scale),
+    /// and the fraction of speech in its bins, 0 to 1.
     pub(super) fn estimate(&mut self, power: &[f32], fraction: impl Fn(usize) -> f32) {
         let SpeechFraction { highest, whole } = self.bands.fraction(fraction);
         let in_bands = &power[..self.bands.end()];
@@ -193,7 +193,7 @@ impl VoiceDetector {
         self.probability = vector::logistic(BIAS + FRACTION_WEIGHT * self.fraction + LEVEL_WEIGHT * level);
     }
 
-    /// Takes a frame that cannot hold speech.
+    /// Processes a frame that cannot hold speech.
     pub(super) fn clear(&mut self) {
         (self.fraction, self.power, self.probability) = (0.0, 0.0, 0.0);
     }

@@ -69,7 +69,7 @@ impl SamplerCounters {
         self.accepted += other.accepted;
     }
 
-    /// Counts a step that moved `columns` columns by metrics of `pairs` pairs in all.
+    /// Counts a step that moved `columns` columns by metrics of `pairs` pairs in total.
     pub(super) fn count_step(&mut self, step: &Step, columns: usize, pairs: Option<usize>) {
         self.steps += 1;
         self.step_sizes += step.step_size;
@@ -127,7 +127,7 @@ mod tests {
         assert!((found.step_size - 0.2).abs() < 1e-15);
         assert_eq!(found.usable_pairs, Some(2.5));
         assert_eq!((found.mirrored_fraction, found.impulse_acceptance), (Some(0.4), Some(0.75)));
-        // Those of another block, without memory or mirror, count in what both have.
+        // Counts of another block, without memory or mirror, add only to the counters that both blocks have.
         let mut other = SamplerCounters::default();
         other.count_step(&step(0.6), 5, None);
         let found = other.statistics().unwrap();

@@ -6,14 +6,14 @@ use crate::kernels::vector;
 use crate::model::ImpulseVariables;
 use crate::parallel::*;
 
-/// Keeps ratios of update terms finite.
+/// Minimum denominator, which keeps ratios of update terms finite.
 pub(super) const MIN_TERM: f32 = 1e-20;
 
 impl Separation {
-    /// One sweep of expectation maximisation on the posterior with the impulse variables integrated out: every free factor
-    /// is multiplied by `(numerator / denominator)^update_exponent`, all from the same expectations. Activations of speech
-    /// are free unless fixed. The terms lack the factor `2 / alpha` of the potential's slopes, so that priors count that many
-    /// times as much as in Gibbs sweeps.
+    /// Runs one sweep of expectation maximisation on the posterior with the impulse variables integrated out. Every
+    /// free factor is multiplied by `(numerator / denominator)^update_exponent`, all from the same expectations.
+    /// Activations of speech are free unless fixed. The terms lack the factor `2 / alpha` of the potential's slopes, so
+    /// priors count `2 / alpha` times as much as in Gibbs sweeps.
     pub(crate) fn em_step(&mut self, update_exponent: f32, free: UpdateMask) {
         self.update_tiles(update_exponent, free);
         if free.noise {
@@ -27,7 +27,7 @@ impl Separation {
         }
     }
 
-    /// The terms of all free factors in every tile; updates the activations by theirs.
+    /// Computes the update terms of all free factors in every tile, and updates the activations.
     fn update_tiles(&mut self, update_exponent: f32, free: UpdateMask) {
         let Self { mixture, tiles, pool, speech_prior, noise_prior, drift, table, continuation, .. } = self;
         let (mixture, drift, continuation) = (&*mixture, &*drift, &*continuation);
@@ -100,14 +100,14 @@ impl Separation {
     }
 }
 
-/// A numerator and a denominator, without the terms of the last sweep.
+/// Sets a numerator and a denominator to zero, and returns them.
 fn zeroed([numerator, denominator]: [&mut Vec<f32>; 2]) -> (&mut [f32], &mut [f32]) {
     numerator.fill(0.0);
     denominator.fill(0.0);
     (numerator, denominator)
 }
 
-/// A multiplicative update of `factor` by `(numerator / denominator)^update_exponent`.
+/// Multiplies `factor` by `(numerator / denominator)^update_exponent`.
 pub(crate) fn multiply(factor: &mut [f32], numerator: &[f32], denominator: &[f32], update_exponent: f32) {
     vector::dispatch(
         #[inline(always)]

@@ -100,7 +100,7 @@ pub(super) struct NoiseTarget<'a> {
 }
 
 impl NoiseTarget<'_> {
-    /// Takes the spectra from a state of rank x bins.
+    /// Loads the spectra from a state of rank x bins.
     pub(super) fn load(&mut self, theta: &[f32]) {
         transpose(theta, self.mixture.noise_rank(), &mut self.mixture.noise.spectra);
     }

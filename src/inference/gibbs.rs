@@ -80,7 +80,7 @@ impl Gibbs {
         Ok(Self { tiles, noise, divergences: 0 })
     }
 
-    /// One sweep over all variables of the chain whose turn it is.
+    /// Runs one sweep over all variables of the next chain.
     ///
     /// Sampled impulse variables move in the bins of the minibatch of the activations.
     pub(crate) fn sweep(&mut self, separation: &mut Separation) {
@@ -134,7 +134,7 @@ impl Gibbs {
         moves
     }
 
-    /// Moves rejected because they were not finite, since the last call of [`adapt`](Self::adapt).
+    /// Number of moves rejected because they were not finite, since the last call of [`adapt`](Self::adapt).
     pub(crate) fn divergences(&self) -> usize {
         self.divergences
     }
@@ -161,7 +161,7 @@ impl FactorChain {
         Self { sampler, theta, coordinates, moves: SamplerCounters::default() }
     }
 
-    /// One step; writes the draw into `factor` and returns the number of divergences.
+    /// Runs one step, writes the draw into `factor` and returns the number of divergences.
     fn step(&mut self, target: impl Target<f32>, factor: &mut [f32]) -> usize {
         let Self { sampler, theta, coordinates, moves, .. } = self;
         let columns = target.blocks();
@@ -212,6 +212,7 @@ fn build(
     let initial_scale = InitialScale::Pairs(1.0);
     let settings =
         HamcmcSettings { gradient, memory: size, initial_scale, refresh_interval, trust_region: 1.0 };
-    // Pairs of moves, not those of states as by name: impulses change between steps, and both gradients of a move have the same.
+    // Pairs of moves, unlike samplers built by name, which use pairs of states. Impulse variables change between steps,
+    // but both gradients of a move share them.
     Ok(Box::new(Hamcmc::new(dimension, blocks, settings, seeds)?))
 }

@@ -1,8 +1,9 @@
 //! High-band extension: speech above the dictionary's band.
 //!
-//! Activations are those of the dictionary's band. Each dictionary entry continues above that band as a smooth spectrum,
-//! whose prior is the dictionary's continuation, or flat without one; it is estimated together with the noise. The high band
-//! does not affect the activations, so the result below is that of a recording without it.
+//! Activations are those of the dictionary's band. Each dictionary entry continues above that band as a smooth
+//! spectrum, whose prior is the dictionary's continuation, or flat without one. This spectrum is estimated together
+//! with the noise. The high band does not affect the activations, so the result below it equals that of a recording
+//! without a high band.
 
 use super::state::{BandState, ENTRIES, Separation, Start, UpdateMask};
 use crate::model::{Continuation, MarginalTable, Mixture, knot_spacing};
@@ -38,8 +39,8 @@ pub(crate) struct HighBandState {
 }
 
 impl HighBandSpectra {
-    /// The prior spectra of `bins` bins, `bin_hertz` apart, above the `known` bins of `below` (known x rank), by the
-    /// dictionary's `continuation`; level where that ends.
+    /// The prior spectra of `bins` bins, `bin_hertz` apart, above the `known` bins of `below` (known x rank). They
+    /// follow the dictionary's `continuation`, and are level beyond its end.
     pub(crate) fn new(
         bins: usize,
         bin_hertz: f64,
@@ -71,7 +72,7 @@ impl HighBandSpectra {
         Self { continuation: grid, edge, steps, knots }
     }
 
-    /// One multiplicative update by the update terms of the knots (knots x rank).
+    /// Updates the knots multiplicatively by their update terms (knots x rank).
     pub(crate) fn update(&mut self, numerator: &[f32], denominator: &[f32], exponent: f32) {
         let count = self.continuation.knots();
         let columns = self.knots.chunks_exact_mut(count).zip(&self.edge).zip(self.steps.chunks_exact(count));
@@ -91,7 +92,7 @@ impl HighBandSpectra {
         }
     }
 
-    /// Copies the lowest knots of `other`, which has as many or more.
+    /// Copies the lowest knots of `other`, which has at least as many.
     fn copy_knots(&mut self, other: &Self) {
         let (count, others) = (self.continuation.knots(), other.continuation.knots());
         for (column, other) in self.knots.chunks_exact_mut(count).zip(other.knots.chunks_exact(others)) {
@@ -99,7 +100,7 @@ impl HighBandSpectra {
         }
     }
 
-    /// Adds update terms at the lowest of these knots, or at all (knots x rank), to `sums`.
+    /// Adds the update terms of the lowest knots, or of all knots (knots x rank), to `sums`.
     pub(crate) fn add(&self, terms: &[f32], sums: &mut [f32]) {
         let (count, lowest) = (self.continuation.knots(), terms.len() / self.edge.len());
         for (sums, terms) in sums.chunks_exact_mut(count).zip(terms.chunks_exact(lowest)) {
@@ -147,20 +148,20 @@ impl HighBand {
         Self { separation, spectra }
     }
 
-    /// One sweep of expectation maximisation.
+    /// Runs one sweep of expectation maximisation.
     pub(crate) fn em_step(&mut self, update_exponent: f32, noise: bool) {
         let (numerator, denominator) = self.update_terms(update_exponent, noise);
         self.spectra.update(&numerator, &denominator, update_exponent);
         self.interpolate();
     }
 
-    /// A sweep that keeps the spectra of speech, and returns the update terms of their knots (knots x rank).
+    /// Runs a sweep with fixed spectra of speech, and returns the update terms of their knots (knots x rank).
     pub(crate) fn update_terms(&mut self, update_exponent: f32, noise: bool) -> (Vec<f32>, Vec<f32>) {
         self.separation.em_step(update_exponent, UpdateMask { noise, response: false });
         self.separation.continuation_terms()
     }
 
-    /// Replaces the spectra by those of `other`, which reach as far or further.
+    /// Replaces the spectra by those of `other`, which extend at least as high.
     pub(crate) fn set_spectra(&mut self, other: &HighBandSpectra) {
         self.spectra.copy_knots(other);
         self.interpolate();
@@ -189,7 +190,7 @@ impl HighBand {
 }
 
 impl HighBandState {
-    /// Changes the unit of power; the knots are relative to the activations.
+    /// Scales the state as if all powers were multiplied by `factor`; the knots are relative to the activations.
     pub(crate) fn scale_power(&mut self, factor: f32, alpha_noise: f64) {
         self.noise.scale_power(factor, alpha_noise);
     }
@@ -199,7 +200,7 @@ impl HighBandState {
 mod tests {
     use super::*;
 
-    /// Two spectra of 513 bins 15.625 Hz apart, one level and one 2 at its end, above which 96 bins, 4 knots, are wanted.
+    /// Two spectra of 513 bins 15.625 Hz apart, one level and one 2 at its end, continued by 96 bins, 4 knots.
     fn high_band(continuation: Option<&[f32]>) -> HighBandSpectra {
         let below: Vec<f32> = (0..2 * 513)
             .map(|i| if i < 513 { 1.0 } else { 2.0 * ((i - 513) as f32 / 500.0).min(1.0) })
@@ -212,7 +213,7 @@ mod tests {
         let level = high_band(None);
         assert!(level.knots[..4].iter().all(|&knot| knot == 1.0));
         assert!(level.knots[4..].iter().all(|&knot| (knot - 2.0).abs() < 0.02));
-        // Of more knots than there are here, and of fewer.
+        // Continuations with more knots than needed, and with fewer.
         let ratios = [0.5, 0.5, 2.0, 1.0, 9.0, 3.0, 1.0, 1.0, 0.5, 9.0];
         let longer = high_band(Some(&ratios));
         assert_eq!(longer.knots[..4], [0.5, 0.25, 0.5, 0.5]);

@@ -3,15 +3,15 @@
 use super::state::Separation;
 use crate::samplers::diagnostics::{mean_and_variance, standard_error};
 
-/// Below this variance a gain changes by rounding alone.
+/// Maximum variance of a gain that changes by rounding alone.
 const CONSTANT: f64 = 1e-9;
 
 /// The Monte Carlo error of the posterior-mean gain, from monitored gains that are evenly spread over time and frequency
 /// (up to the dictionary's highest bin), before smoothing.
 ///
-/// Each monitored gain is a chain, with the standard error of a stationary chain (Geyer's initial monotone sequence over
-/// its halves). Correlation over more draws than there are is not detected: seeds may differ by up to twice the standard
-/// error.
+/// Each monitored gain is a chain, with the standard error of a stationary chain (Geyer's initial monotone sequence
+/// over its halves). Correlation beyond the length of a chain is not detected: results of different seeds may differ by
+/// up to twice the standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct MonteCarloAccumulator {
     /// Number of monitored gains; 0 with fewer than eight draws.

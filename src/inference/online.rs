@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 /// Multiplicative steps on the activations of a frame.
 const STEPS: usize = 2;
-/// Added to the activations before, in units of the level of the frame: multiplicative steps cannot leave zero.
+/// Added to the activations before the steps, in units of the level of the frame: multiplicative steps cannot leave
+/// zero.
 const REVIVAL: f32 = 1.0;
 /// Keeps dispersions away from zero.
 const MIN_DISPERSION: f32 = 1e-12;
@@ -27,7 +28,8 @@ const NOISE_OFFSET: f32 = 1.0;
 /// Prior ratio of speech to noise at even odds, used without a network (Gerkmann and Hendriks 2012, "Unbiased MMSE-based
 /// noise power estimation with low complexity and low tracking delay", equation 18).
 const PRIOR_SNR: f32 = 31.6;
-/// Smoothing of the speech probability, and its maximum where the smoothed one exceeds it: the estimate must not stall.
+/// Smoothing factor of the speech probability, and its maximum where the smoothed probability exceeds that maximum.
+/// Otherwise the noise estimate would stall.
 const STALL_SMOOTHING: f32 = 0.9;
 const MAX_PROBABILITY: f32 = 0.99;
 
@@ -69,8 +71,8 @@ pub(crate) struct OnlineSeparation {
 }
 
 impl OnlineSeparation {
-    /// For frames of `bins` bins with the spacing of the dictionary's, `frame_seconds` apart, and a table for both
-    /// characteristic exponents.
+    /// A separation of frames of `bins` bins with the spacing of the dictionary's, `frame_seconds` apart, by a table
+    /// for both characteristic exponents.
     pub(crate) fn new(
         dictionary: &Dictionary,
         table: &Arc<MarginalTable>,
@@ -208,7 +210,7 @@ impl OnlineSeparation {
         self.high_band.continuation.fill(&self.knots, &mut self.dispersion[self.known..self.bins]);
     }
 
-    /// The expected gain of the lowest `bins`, and the update terms of their dispersions of speech.
+    /// Computes the expected gain of the lowest `bins`, and the update terms of their dispersions of speech.
     #[inline(always)]
     fn expect(&mut self, bins: usize) {
         let (speech, _) = self.exponents;
@@ -236,7 +238,7 @@ impl OnlineSeparation {
         }
     }
 
-    /// A multiplicative step of the activations.
+    /// Updates the activations by one multiplicative step.
     #[inline(always)]
     fn step(&mut self) {
         let (numerator, denominator) = (&self.numerator[..self.padded], &self.denominator[..self.padded]);
@@ -279,7 +281,7 @@ impl OnlineSeparation {
 mod tests {
     use super::*;
 
-    /// By the log odds, and without them by the power.
+    /// Frames without speech are detected by the log odds if given, else by the power.
     #[test]
     fn noise_is_that_of_frames_without_speech() {
         let dictionary = Dictionary::built_in().unwrap();

@@ -5,8 +5,8 @@ use crate::samplers::SamplerKind;
 use serde::{Deserialize, Serialize};
 
 /// The minimum number of sweeps of expectation maximisation where a recording has frequencies above those of the
-/// dictionary: with 2, a pause keeps up to 1 dB more there. Their activations follow those of the band below, which
-/// therefore has the same minimum.
+/// dictionary: with 2, pauses keep up to 1 dB more there. These frequencies share the activations of the band below,
+/// which therefore has the same minimum.
 const HIGH_BAND_SWEEPS: usize = 12;
 /// Maximum drift of a factor in one step, in units of itself.
 pub(super) const DRIFT_LIMIT: f64 = 1.0;
@@ -15,11 +15,11 @@ pub(super) const DRIFT_LIMIT: f64 = 1.0;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EmSettings {
-    /// Sweeps per block, 0 to 10,000; at least one without sampling. `None`: 8 beside the speech-presence network, 18
+    /// Sweeps per block, 0 to 10,000; at least one without sampling. `None`: 8 with the speech-presence network, 18
     /// without it, or fewer with [`fast`](Self::fast). Where a recording has frequencies above those of the dictionary,
-    /// every number below 12, a given one too, becomes 12.
+    /// the minimum is 12, and smaller numbers are raised to it.
     pub iterations: Option<usize>,
-    /// Whether fewer sweeps are enough: 2 beside the speech-presence network, 12 without it. No effect if `iterations` is
+    /// Whether to use fewer sweeps: 2 with the speech-presence network, 12 without it. No effect if `iterations` is
     /// given.
     pub fast: bool,
     /// Exponent of the multiplicative updates, 0.01 to 1.
@@ -33,18 +33,18 @@ impl Default for EmSettings {
 }
 
 impl EmSettings {
-    /// Checks every range; `sampled`: Gibbs sweeps follow.
+    /// Checks every range; `sampled`: whether Gibbs sweeps follow.
     pub(crate) fn validate(&self, sampled: bool) -> Result<(), SettingsError> {
         within("em.update_exponent", self.update_exponent, 0.01..=1.0)?;
         let Some(iterations) = self.iterations else { return Ok(()) };
         within("em.iterations", iterations, usize::from(!sampled)..=10_000)
     }
 
-    /// Number of sweeps of a block. `has_net`: its denoiser has the speech-presence network; `has_high_band`: the recording
-    /// has frequencies above those of the dictionary.
+    /// Number of sweeps of a block. `has_net`: whether its denoiser has the speech-presence network; `has_high_band`:
+    /// whether the recording has frequencies above those of the dictionary.
     pub(crate) fn sweeps(&self, has_net: bool, has_high_band: bool) -> usize {
         let sweeps = self.iterations.unwrap_or(match (self.fast, has_net) {
-            // More of them gain nothing beside the network.
+            // More sweeps gain nothing with the network.
             (false, true) => 8,
             (true, true) => 2,
             (false, false) => 18,

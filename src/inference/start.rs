@@ -48,11 +48,11 @@ pub(crate) fn noise_spectra(
     spectra
 }
 
-/// Bins and frames to either side over which the noise estimate of the network is averaged.
+/// Bins and frames on both sides over which the noise estimate of the network is averaged.
 const NOISE_HALF_BINS: usize = 4;
 const NOISE_HALF_FRAMES: usize = 1;
-/// Fraction of that estimate at which the noise starts. Sweeps raise noise that starts too low, but speech does not win back
-/// what noise has taken; tuned on 30 mixtures (eval/results).
+/// Fraction of that estimate at which the noise starts. Sweeps raise noise that starts too low, but do not return power
+/// from noise to speech; tuned on 30 mixtures (eval/results).
 const NOISE_FRACTION: f32 = 0.1;
 
 /// Initial power of non-stationary noise (bins x frames) for powers `|X|^2` and log odds of speech (bins x frames each).

@@ -58,7 +58,7 @@ pub(crate) struct BandState {
 }
 
 impl BandState {
-    /// Changes the unit of power.
+    /// Scales the state as if all powers were multiplied by `factor`.
     pub(crate) fn scale_power(&mut self, factor: f32, alpha_noise: f64) {
         let factor = libm::pow(f64::from(factor), alpha_noise / 2.0) as f32;
         self.noise_spectra.iter_mut().for_each(|x| *x = (*x * factor).clamp(ENTRIES.0, ENTRIES.1));
@@ -86,13 +86,13 @@ pub(crate) struct Separation {
     pub(super) drift: Option<Smoothing>,
     pub(super) dictionary: Vec<f32>,
     pub(super) response: ChannelResponse,
-    /// How the spectra of speech are interpolated, if its activations are fixed.
+    /// Interpolation of the spectra of speech, if its activations are fixed.
     pub(super) continuation: Option<Continuation>,
     /// Number of gains in the sums.
     accumulated: usize,
 }
 
-/// Some consecutive frames: data, factors and sums.
+/// Consecutive frames: data, factors and sums.
 pub(crate) struct Tile {
     /// `|X|^2`, bins x frames.
     pub power: Vec<f32>,
@@ -193,8 +193,8 @@ impl Separation {
         }
     }
 
-    /// Initialises the field of drifting noise from powers (bins x frames). Sweeps multiply it by a smooth field, so fast
-    /// changes stay as they are here.
+    /// Initialises the field of drifting noise from powers (bins x frames). Sweeps multiply it by a smooth field, so
+    /// its fast changes persist.
     pub(crate) fn init_noise_field(&mut self, power: &[f32]) {
         let Self { mixture, tiles, .. } = self;
         let half_alpha = (mixture.noise.alpha / 2.0) as f32;

@@ -1,5 +1,5 @@
-//! The factors' conditional posteriors as samplers see them: derivatives by differences, the metric by Monte
-//! Carlo, and stationary distributions against quadrature.
+//! Tests of the factors' conditional posteriors as targets of samplers: derivatives against differences, the metric
+//! against Monte Carlo, and stationary distributions against quadrature.
 
 use super::factor_target::{ActivationTarget, NoiseTarget};
 use super::published::Redraw;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// Characteristic exponents of speech and of noise.
 pub(super) const ALPHA: (f64, f64) = (1.2, 1.89);
 
-/// What a separation starts from, with one prior for all.
+/// The inputs of a separation, with one prior for all factors.
 pub(super) fn start(bins: usize, speech_spectra: &[f32], noise: NoiseModel, prior: Prior) -> Start<'_> {
     Start {
         bins,
@@ -38,11 +38,11 @@ pub(super) fn start(bins: usize, speech_spectra: &[f32], noise: NoiseModel, prio
     }
 }
 
-/// A mixture, the powers of some frames, and all that a target borrows besides.
+/// A mixture, the powers of some frames, and the other data that a target borrows.
 struct Problem {
     mixture: Mixture<f32>,
     table: Arc<MarginalTable>,
-    /// If impulse variables are not integrated out.
+    /// `None` if impulse variables are integrated out.
     sampled: Option<SampledVariables<f32>>,
     power: Vec<f32>,
     field: Vec<f32>,
@@ -157,7 +157,7 @@ fn check_derivatives(target: &mut dyn Target<f32>, theta: &[f32], integrated: bo
     for k in 0..theta.len() {
         close("gradient", f64::from(slopes[k] * theta[k]), differences[k], tolerance);
     }
-    // A batch of every term is the full gradient; one term at a time, it is so on average.
+    // A batch of all terms gives the full gradient; batches of one term give it on average.
     let all: Vec<usize> = (0..target.terms()).rev().collect();
     let whole = gradient(target, theta, Minibatch::subsample(&all, all.len()));
     let mut mean = vec![0.0; theta.len()];
@@ -203,7 +203,7 @@ fn check_derivatives(target: &mut dyn Target<f32>, theta: &[f32], integrated: bo
     let at: Vec<_> = (0..theta.len()).map(|k| expand(theta, k)).collect();
     let slopes = log_differences(theta, step, |theta, k| expand(theta, k).0);
     let bends = log_differences(theta, step, |theta, k| expand(theta, k).1);
-    // Sums of terms of both signs: the error is that of the terms.
+    // Terms of both signs cancel: the error is relative to the terms.
     let tolerance = if integrated { 0.25 } else { 0.01 };
     for k in 0..theta.len() {
         let x = f64::from(theta[k]);
@@ -224,8 +224,8 @@ fn the_targets_derivatives_are_differences() {
     }
 }
 
-/// Multiplicative updates end where the gradient is zero. Their terms are those of the potential without its factor `2 / alpha`, so
-/// that a prior counts that many times.
+/// Multiplicative updates converge to a zero of the gradient. Their terms lack the factor `2 / alpha` of the potential,
+/// so a prior counts `2 / alpha` times.
 #[test]
 fn expectation_maximisation_ends_where_the_gradient_is_zero() {
     let mut problem = Problem::new(12, 20, (3, 2), false, 7);
@@ -313,7 +313,7 @@ fn two_unknowns(blocks: usize, sampled: bool) -> Problem {
     problem
 }
 
-/// What is compared: bounded, so that neither tail decides.
+/// The compared statistic, bounded so that neither tail dominates.
 fn statistic(activation: f64) -> f64 {
     activation / (1.0 + activation)
 }
@@ -346,7 +346,7 @@ fn moments([x, y, xx, yy]: [f64; 4]) -> [f64; 4] {
     [x, y, (xx - x * x).sqrt(), (yy - y * y).sqrt()]
 }
 
-/// The same from the draws of `step`, which moves all chains.
+/// The moments of the two statistics over the draws of `step`, which moves all chains.
 fn sampled_moments(
     blocks: usize,
     burn_in: usize,
@@ -371,10 +371,10 @@ fn largest_error(found: [f64; 4], exact: [f64; 4]) -> f64 {
     found.iter().zip(exact).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
-/// A target whose sites keep their potential to themselves: proposals are never rejected for it.
-struct Careless<'a>(ActivationTarget<'a>);
+/// A target whose sites report a potential of zero, so the potential rejects no proposal.
+struct WithoutPotential<'a>(ActivationTarget<'a>);
 
-impl Target<f32> for Careless<'_> {
+impl Target<f32> for WithoutPotential<'_> {
     fn dimension(&self) -> usize {
         self.0.dimension()
     }
@@ -392,7 +392,7 @@ impl Target<f32> for Careless<'_> {
     }
 }
 
-impl Sites<f32> for Careless<'_> {
+impl Sites<f32> for WithoutPotential<'_> {
     fn count(&self) -> usize {
         self.0.count()
     }
@@ -423,7 +423,7 @@ fn newtonian_monte_carlo_on_activations_is_exact() {
         sampled_moments(BLOCKS, 50, 400, |theta| {
             let target = problem.target();
             if careless {
-                sampler.step(&mut Careless(target), theta);
+                sampler.step(&mut WithoutPotential(target), theta);
             } else {
                 let mut target = target;
                 sampler.step(&mut target, theta);
@@ -436,9 +436,9 @@ fn newtonian_monte_carlo_on_activations_is_exact() {
     assert!(careless > 0.1, "{careless}");
 }
 
-/// Mirrored factors in units of their own, with impulse variables integrated out or redrawn at each step.
+/// Mirrored factors in separate units, with impulse variables integrated out or redrawn at each step.
 ///
-/// Given impulse variables a posterior is stiff: there only samplers that see its curvature take large steps.
+/// Given impulse variables, the posterior is stiff: only samplers that use its curvature take large steps.
 #[test]
 fn mirrored_samplers_find_the_marginal_posterior() {
     let exact = exact();
@@ -474,7 +474,7 @@ fn mirrored_samplers_find_the_marginal_posterior() {
     let sgld =
         |minibatch| Box::new(Sgld::new(2, BLOCKS, settings(0.003, minibatch), SeedTree::new(9)).unwrap());
     let sgrld = || Box::new(Sgrld::new(2, BLOCKS, settings(0.1, None), SeedTree::new(9)).unwrap());
-    // The same redraws without a mirror: exact.
+    // Redrawn impulse variables without a mirror: exact.
     let newtonian = {
         let mut problem = two_unknowns(BLOCKS, true);
         let mut impulses = ImpulseStep::new(ALPHA.0, ALPHA.1).unwrap();

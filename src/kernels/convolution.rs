@@ -4,7 +4,7 @@ use super::packed_matrix::PackedMatrix;
 use crate::parallel::*;
 use std::borrow::Cow;
 
-/// Frames that are computed together.
+/// Number of frames computed together.
 pub(crate) const FRAMES_AT_ONCE: usize = 8;
 
 /// Values on a grid, channels x bands x frames; the channels of a cell are contiguous.
@@ -30,7 +30,7 @@ impl Grid {
         self.values.len() / self.row()
     }
 
-    /// With so many bands of zeros on either side.
+    /// The grid with `side` bands of zeros on each side.
     fn padded(&self, side: usize) -> Cow<'_, Self> {
         if side == 0 {
             return Cow::Borrowed(self);
@@ -49,12 +49,12 @@ impl Grid {
 pub(crate) struct Reach {
     /// Past and future taps over frames.
     pub frames: (usize, usize),
-    /// Taps over bands on either side.
+    /// Taps over bands on each side.
     pub bands: usize,
 }
 
 impl Reach {
-    /// No taps but the one at the output.
+    /// Only the tap at the output.
     pub(crate) const NONE: Self = Self { frames: (0, 0), bands: 0 };
 
     /// Number of taps over frames.
@@ -82,7 +82,8 @@ pub(crate) struct Convolution {
 }
 
 impl Convolution {
-    /// From weights (outputs x inputs x taps over bands x taps over frames) and biases of the outputs.
+    /// Creates a convolution from weights (outputs x inputs x taps over bands x taps over frames) and biases of the
+    /// outputs.
     pub(crate) fn new(reach: Reach, dilation: usize, weights: &[f32], biases: Vec<f32>) -> Self {
         let outputs = biases.len();
         let of_frame = weights.len() / reach.frame_taps();
@@ -91,7 +92,7 @@ impl Convolution {
         Self { inputs: taps[0].inputs / reach.band_taps(), outputs, reach, dilation, taps, biases }
     }
 
-    /// The convolution of `input`.
+    /// Convolves `input`.
     pub(crate) fn forward(&self, input: &Grid) -> Grid {
         let mut output = Grid::new(self.outputs, input.bands, input.frames());
         let (frames, row) = (input.frames(), output.row());
@@ -105,7 +106,7 @@ impl Convolution {
                 let begin = before.saturating_sub(first + after).min(rows.len() / row);
                 let end = (frames + before).saturating_sub(first + after).min(rows.len() / row).max(begin);
                 let rows = &mut rows[begin * row..end * row];
-                // Without padding between them, the frames are one.
+                // Without padding between them, frames are contiguous and multiplied together.
                 let together = if self.reach.bands == 0 { rows.len().max(1) } else { row };
                 for (own, rows) in rows.chunks_mut(together).enumerate() {
                     let seen = (first + begin + own + after - before) * padded.row();
@@ -116,7 +117,8 @@ impl Convolution {
         output
     }
 
-    /// Computes a frame from its row and that of the past frame, both with `reach.bands` bands of zeros on either side.
+    /// Computes a frame from its row and the row of the past frame, both with `reach.bands` bands of zeros on each
+    /// side.
     pub(crate) fn next_frame(&self, past: &[f32], now: &[f32], out: &mut [f32]) {
         self.fill_with_biases(out);
         let rows = if self.taps.len() == 1 { &[now][..] } else { &[past, now] };
@@ -125,7 +127,7 @@ impl Convolution {
         }
     }
 
-    /// Frames that [`next_frame`](Self::next_frame) looks back.
+    /// Distance of the past frame of [`next_frame`](Self::next_frame), in frames.
     pub(crate) fn past_frames(&self) -> usize {
         self.reach.frames.0 * self.dilation
     }

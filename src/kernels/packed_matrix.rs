@@ -1,12 +1,12 @@
-//! Products of one matrix with many short vectors, as networks need them.
+//! Products of one matrix with many short vectors, for networks.
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// Outputs that are computed together.
+/// Number of outputs computed together.
 const LANES: usize = 16;
-/// Columns that are computed together.
+/// Number of columns computed together.
 const COLUMNS: usize = 4;
-/// Maximum number of blocks of outputs that are computed together.
+/// Maximum number of blocks of outputs computed together.
 const BLOCKS: usize = 6;
 
 /// Weights of an input for [`LANES`] outputs, within a cache line.
@@ -19,20 +19,20 @@ struct Block([f32; LANES]);
 pub(crate) struct PackedMatrix {
     pub inputs: usize,
     pub outputs: usize,
-    /// Blocks of [`LANES`] outputs (the last padded with zeros) of a part; the last part may have fewer.
+    /// Number of blocks of [`LANES`] outputs per part (the last block padded with zeros); the last part may have fewer.
     part: usize,
     /// Per part and input, the weights of its blocks.
     weights: Vec<Block>,
 }
 
 impl PackedMatrix {
-    /// With rows of zeros after the outputs, up to a number that is computed without a remainder.
+    /// Creates a matrix with rows of zeros after the outputs, up to a multiple of [`LANES`].
     pub(crate) fn padded(weights: &[f32], outputs: usize) -> Self {
         let packed = Self::new(weights, outputs);
         Self { outputs: outputs.next_multiple_of(LANES), ..packed }
     }
 
-    /// From weights outputs x inputs, those of an input contiguous.
+    /// Creates a matrix from weights (outputs x inputs, those of an input contiguous).
     pub(crate) fn new(weights: &[f32], outputs: usize) -> Self {
         let inputs = weights.len() / outputs;
         let blocks = outputs.div_ceil(LANES);
@@ -47,18 +47,19 @@ impl PackedMatrix {
         Self { inputs, outputs, part, weights: packed }
     }
 
-    /// Adds the products with columns of inputs, which begin `stride` values apart, to as many columns of outputs, which lie end to
-    /// end.
+    /// Adds the products with columns of inputs, which begin `stride` values apart, to the contiguous columns of
+    /// outputs `out`.
     pub(crate) fn add_products(&self, columns: &[f32], stride: usize, out: &mut [f32]) {
         Arch::new().dispatch(Products { matrix: self, columns, stride, added: None, out });
     }
 
-    /// As [`add_products`](Self::add_products), to a column of values instead of what is in `out`.
+    /// Like [`add_products`](Self::add_products), but adds to the column `added` and overwrites `out`.
     pub(crate) fn products(&self, columns: &[f32], stride: usize, added: &[f32], out: &mut [f32]) {
         Arch::new().dispatch(Products { matrix: self, columns, stride, added: Some(added), out });
     }
 
-    /// The product with a single column, added to other values; within what is compiled for the instructions of `simd`.
+    /// Writes `added` plus the product with a single column. The caller must be compiled for the instructions of
+    /// `simd`.
     #[inline(always)]
     pub(crate) fn product_by<S: Simd>(&self, simd: S, column: &[f32], added: &[f32], out: &mut [f32]) {
         let (column, added, out) = (&column[..self.inputs], &added[..self.outputs], &mut out[..self.outputs]);
@@ -70,7 +71,7 @@ impl PackedMatrix {
         }
     }
 
-    /// As [`Products::run`] for a single column.
+    /// Like [`Products::run`], for a single column.
     #[inline(always)]
     fn column<S: Simd, const R: usize>(&self, simd: S, seen: &[f32], added: Option<&[f32]>, out: &mut [f32]) {
         let (mut weights, mut first) = (&self.weights[..], 0);
@@ -96,7 +97,7 @@ struct Products<'a> {
     matrix: &'a PackedMatrix,
     columns: &'a [f32],
     stride: usize,
-    /// What they are added to, if not to `out`.
+    /// Values to which the products are added; `None` for the values in `out`.
     added: Option<&'a [f32]>,
     out: &'a mut [f32],
 }
@@ -106,7 +107,7 @@ impl WithSimd for Products<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        // As many blocks at once as there are registers for.
+        // The registers limit the number of blocks per pass.
         match S::F32_LANES {
             16 => self.run::<S, 1, 2>(simd),
             8 => self.run::<S, 2, 1>(simd),
@@ -149,10 +150,10 @@ impl Products<'_> {
     }
 }
 
-/// Up to [`LANES`] values, then zeros.
+/// Loads up to [`LANES`] values, padded with zeros.
 #[inline(always)]
 fn load(values: &[f32]) -> [f32; LANES] {
-    // Of a known number they are not copied by a call.
+    // A fixed number of values is copied without a call.
     values.try_into().unwrap_or_else(|_| {
         let mut lanes = [0.0; LANES];
         lanes[..values.len()].copy_from_slice(values);
@@ -196,7 +197,7 @@ fn add_blocks<'a, S: Simd, const R: usize, const B: usize, const C: usize>(
         }
     }
     for (input, row) in rows.enumerate() {
-        // Not by `map`, which is a call where it is not inlined.
+        // Not with `map`, which may not be inlined.
         let mut values = [simd.splat_f32s(0.0); C];
         for (value, seen) in values.iter_mut().zip(&seen) {
             *value = simd.splat_f32s(seen[input]);

@@ -54,14 +54,14 @@ fn view_mut<T>(data: &mut [T], rows: usize) -> ArrayViewMut2<'_, T> {
         .unwrap_or_else(|_| unreachable!("a column-major slice holds whole columns"))
 }
 
-/// `out = a b`.
+/// Computes `out = a b`.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn product<T: NdFloat>(a: Columns<T>, b: Columns<T>, out: &mut [T]) {
     let rows = a.rows;
     general_mat_mul(T::one(), &a.view(), &b.view(), T::zero(), &mut view_mut(out, rows));
 }
 
-/// `out = a' b`, written into the rows `first_row ..` of `out`, whose columns have `out_rows` entries.
+/// Computes `out = a' b`, written into the rows `first_row ..` of `out`, whose columns have `out_rows` entries.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn product_with_transpose<T: NdFloat>(
     a: Columns<T>,
@@ -76,7 +76,7 @@ pub(crate) fn product_with_transpose<T: NdFloat>(
     general_mat_mul(T::one(), &at, &b.view(), T::zero(), &mut out);
 }
 
-/// `out += a b'`.
+/// Computes `out += a b'`.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn accumulate_outer<T: NdFloat>(a: Columns<T>, b: Columns<T>, out: &mut [T]) {
     let rows = a.rows;
@@ -86,7 +86,7 @@ pub(crate) fn accumulate_outer<T: NdFloat>(a: Columns<T>, b: Columns<T>, out: &m
 #[cfg(target_family = "wasm")]
 pub(crate) use small::{accumulate_outer, product, product_with_transpose};
 
-/// Products in little code, for WebAssembly.
+/// Compact products, for WebAssembly.
 #[cfg(any(target_family = "wasm", test))]
 mod small {
     use super::{Columns, NdFloat, multiply};

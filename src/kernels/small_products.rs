@@ -1,12 +1,12 @@
-//! Matrix products in little code without run-time dispatch, for WebAssembly: faster there than ndarray's, whose kernel needs
-//! twice as many registers as there are.
+//! Compact matrix products without run-time dispatch, for WebAssembly. They are faster there than those of ndarray,
+//! whose kernel needs twice the available registers.
 
 use ndarray::NdFloat;
 
 /// Size of a tile; rows are the lanes of vectors.
 const ROWS: usize = 8;
 const COLUMNS: usize = 4;
-/// Terms of a sum per pass: their copies stay in the first cache.
+/// Terms of a sum per pass; their copies stay in the L1 cache.
 const DEPTH: usize = 256;
 
 /// A borrowed matrix: entry `(i, j)` is `data[i * row + j * column]`.
@@ -23,7 +23,7 @@ impl<T> Strided<'_, T> {
     }
 }
 
-/// `out = a b`, or `out += a b`; `a` is `rows` x `depth`, and columns of `out` begin `stride` entries apart.
+/// Computes `out = a b`, or `out += a b`; `a` is `rows` x `depth`, and columns of `out` begin `stride` entries apart.
 pub(super) fn multiply<T: NdFloat>(
     a: Strided<T>,
     b: Strided<T>,
@@ -47,7 +47,7 @@ pub(super) fn multiply<T: NdFloat>(
             }
             for first_column in (0..columns).step_by(COLUMNS) {
                 let width = COLUMNS.min(columns - first_column);
-                // What is beyond the last column is computed from that, and left.
+                // Columns beyond the last repeat it, and their sums are discarded.
                 let at = |j: usize| (first_column + j.min(width - 1)) * b.column + first_term * b.row;
                 let sums = if b.row == 1 {
                     let [b0, b1, b2, b3] = [at(0), at(1), at(2), at(3)].map(|at| &b.data[at..at + terms]);

@@ -1,13 +1,13 @@
-//! Elementary functions and random bits over slices of `f32`, as wide as the CPU allows.
+//! Elementary functions and random bits over slices of `f32`, with the widest instructions of the CPU.
 //!
-//! The functions are branch-free polynomials without fused multiplication, so every result is the
-//! same bit for bit on every CPU and for every SIMD width, the remainder of a slice included.
-//! [`dispatch`] runs a loop over them with the widest instructions that the CPU has.
+//! The functions are branch-free polynomials without fused multiplication, so every result is bit-identical on every
+//! CPU and for every SIMD width, including the remainder of a slice. [`dispatch`] runs a loop over them with the widest
+//! instructions that the CPU has.
 
 /// Runs `op` compiled for the widest SIMD instructions of the CPU at hand.
 ///
-/// `op` and all that it calls must be inlined for this to have an effect, so write
-/// `dispatch(#[inline(always)] || ...)`; the functions of this module are inlined.
+/// `op` and all functions that it calls must be inlined for an effect, so write `dispatch(#[inline(always)] || ...)`;
+/// the functions of this module are inlined.
 #[inline]
 pub(crate) fn dispatch<R>(op: impl FnOnce() -> R) -> R {
     pulp::Arch::new().dispatch(op)
@@ -18,7 +18,7 @@ const LN_MAX: f32 = 88.722_83;
 /// Minimum result of [`ln`] and the argument below which [`exp`] saturates: `ln(f32::MIN_POSITIVE)`.
 const LN_MIN_POSITIVE: f32 = -87.336_54;
 
-/// Natural logarithm, within 2e-7 of the exact value relatively or 4 units in the last place.
+/// Natural logarithm, with a relative error of at most 2e-7 or an error of 4 units in the last place.
 ///
 /// Arguments below `f32::MIN_POSITIVE` (zero, subnormal and negative ones) count as
 /// `f32::MIN_POSITIVE`; the result for a NaN or an infinity is unspecified.
@@ -45,7 +45,7 @@ pub(crate) fn ln(x: f32) -> f32 {
     (tail + t) + e * LN_2_HIGH
 }
 
-/// Exponential, within 2e-7 of the exact value relatively.
+/// Exponential, with a relative error of at most 2e-7.
 ///
 /// Saturates at `f32::MIN_POSITIVE` and just below `f32::MAX`: the result of a finite argument is
 /// always positive, finite and normal. A NaN gives an unspecified value.
@@ -65,7 +65,7 @@ pub(crate) fn exp(x: f32) -> f32 {
     p = p * r + 0.166_665_21;
     p = p * r + 0.499_999_94;
     let y = r * r * p + r + 1.0;
-    // 2^n in two factors: n = 128 has none of its own.
+    // 2^n in two factors, as 2^128 exceeds the range of `f32`.
     let n = shifted.to_bits().wrapping_sub(ROUND.to_bits()) as i32;
     let half = n >> 1;
     let half_power = ((half + 127) << 23) as u32;
@@ -78,7 +78,7 @@ pub(crate) fn exp(x: f32) -> f32 {
 const LN_2_HIGH: f32 = 355.0 / 512.0;
 const LN_2_LOW: f32 = -2.121_944_4e-4;
 
-/// `sin(pi x)` for x in \[0, 1/2\], within 2e-7 of the exact value relatively.
+/// `sin(pi x)` for x in \[0, 1/2\], with a relative error of at most 2e-7.
 #[inline(always)]
 pub(crate) fn sin_pi(x: f32) -> f32 {
     let z = x * x;
@@ -98,7 +98,7 @@ pub(crate) fn powf(x: f32, exponent: f32) -> f32 {
     exp(exponent * ln(x))
 }
 
-/// Fractions are kept this far from 0 and 1 in log odds.
+/// Minimum distance of a fraction from 0 and 1 in log odds.
 const MIN_FRACTION: f32 = 1e-6;
 
 /// Natural log odds of a fraction.
@@ -120,10 +120,10 @@ pub(crate) fn tanh(x: f32) -> f32 {
     2.0 * logistic(2.0 * x) - 1.0
 }
 
-/// Hyperbolic tangent within 2e-5, in a third of the time of [`tanh`]: what networks need.
+/// Hyperbolic tangent within 2e-5, in a third of the time of [`tanh`]; sufficient for networks.
 #[inline(always)]
 pub(crate) fn rough_tanh(x: f32) -> f32 {
-    // From here on the exact value is within 1.3e-5 of one.
+    // Argument above which the exact value is within 1.3e-5 of one.
     const MAX_ARGUMENT: f32 = 6.0;
     let x = if x > MAX_ARGUMENT { MAX_ARGUMENT } else { x };
     let x = if x < -MAX_ARGUMENT { -MAX_ARGUMENT } else { x };
@@ -140,8 +140,8 @@ pub(crate) fn rough_logistic(log_odds: f32) -> f32 {
     0.5 + 0.5 * rough_tanh(0.5 * log_odds)
 }
 
-/// The counter-based generator Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
-/// 1, 2, 3", SC 2011): any block of the sequence costs the same, so lanes are independent.
+/// The counter-based generator Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011):
+/// every block is computed from its index alone, so lanes are independent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Philox {
     key: [u32; 2],
@@ -180,16 +180,16 @@ fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 /// A uniform variable in (0, 1) from 31 of the bits; relative precision is kept towards 0.
 #[inline(always)]
 pub(crate) fn uniform(bits: u32) -> f32 {
-    // Half a step above the integer keeps 0 out; above 2^24 the conversion rounds, at most to 1.
+    // An offset of half a step excludes 0; above 2^24 the conversion rounds, at most to 1.
     const BELOW_ONE: f32 = 1.0 - f32::EPSILON / 2.0;
     let u = ((bits >> 1) as i32 as f32 + 0.5) * (1.0 / 2_147_483_648.0);
     if u > BELOW_ONE { BELOW_ONE } else { u }
 }
 
-/// Blocks of the generator that are computed together: enough for the widest registers.
+/// Number of blocks of the generator computed together: enough for the widest registers.
 pub(crate) const LANES: usize = 16;
 
-/// Fills `out` with `draw(word, another word)`; value i depends on the sequence and i alone.
+/// Fills `out` with `draw(word, another word)`; value i depends only on the sequence and on i.
 pub(crate) fn fill(bits: Philox, out: &mut [f32], draw: impl Fn(u32, u32) -> f32) {
     dispatch(
         #[inline(always)]

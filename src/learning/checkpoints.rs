@@ -4,12 +4,12 @@ use std::io;
 
 /// Stores the state of training between sweeps, in parts that do not depend on the number of processes. `()` stores nothing.
 ///
-/// [`is_due`](Self::is_due) and [`latest`](Self::latest) must return the same in all processes.
+/// [`is_due`](Self::is_due) and [`latest`](Self::latest) must return equal values in all processes.
 pub trait CheckpointStore {
     /// Whether to store the state after `sweeps` sweeps.
     fn is_due(&self, sweeps: usize) -> bool;
 
-    /// Stores one part of the state. Several processes call this at once, each for other parts.
+    /// Stores one part of the state. Several processes call this at once, each for different parts.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -53,7 +53,7 @@ impl CheckpointStore for () {
     }
 }
 
-/// Divides `numbers` among slices of the same total length.
+/// Copies `numbers` to consecutive slices of equal total length.
 pub(crate) fn fill<T: Copy>(into: Vec<&mut [T]>, numbers: &[T]) -> io::Result<()> {
     let expected: usize = into.iter().map(|slice| slice.len()).sum();
     if numbers.len() != expected {

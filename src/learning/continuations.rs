@@ -24,8 +24,8 @@ const ACTIVATION_SWEEPS: usize = 8;
 
 /// Full-band speech, to train the continuation of a dictionary above its band.
 ///
-/// Activations are estimated in the dictionary's band; only the smooth continuation of each spectrum is trained, common to
-/// all voices. This takes little full-band speech.
+/// Activations are estimated in the dictionary's band; only the smooth continuation of each spectrum is trained, common
+/// to all voices. Little full-band speech is therefore enough.
 pub struct FullBandCorpus {
     dictionary: Dictionary,
     iterations: usize,
@@ -53,7 +53,7 @@ impl FullBandCorpus {
     /// An empty corpus for a dictionary's continuation, trained in 1 to 100,000 iterations.
     ///
     /// # Errors
-    /// [`TrainingError::Settings`] if their number is out of range.
+    /// [`TrainingError::Settings`] if `iterations` is out of range.
     pub fn new(dictionary: Dictionary, iterations: usize) -> Result<Self, TrainingError> {
         within("iterations", iterations, 1..=100_000)?;
         let alpha = dictionary.header().alpha;
@@ -69,7 +69,7 @@ impl FullBandCorpus {
         let header = self.dictionary.header();
         let stft = Stft::new(speech.sample_rate(), header.window_seconds)?;
         let FrameGrid { bins: all, frame_seconds, .. } = stft.grid();
-        // Windows are rounded to samples: knots must be as far apart at every rate.
+        // Windows are rounded to samples, but knots must be equally spaced at every rate.
         let bin_hertz = 1.0 / header.window_seconds;
         let spacing = knot_spacing(bin_hertz);
         let (known, model) = (header.bins(), ModelSettings::default());
@@ -79,12 +79,12 @@ impl FullBandCorpus {
             let frames = spectrogram.as_slice().chunks_exact(all);
             let power: Vec<f32> =
                 frames.flat_map(|frame| frame.iter().map(num_complex::Complex::norm_sqr)).collect();
-            // Single precision loses terms of long recordings.
+            // A sum in single precision would lose terms of long recordings.
             let sum: f64 = power.iter().copied().map(f64::from).sum();
             let mean = (sum / power.len() as f64).max(MIN_POWER) as f32;
             let power: Vec<f32> = power.iter().map(|power| power / mean).collect();
             let end = occupied_bins(&power, all, bin_hertz).min((MAX_HERTZ / bin_hertz) as usize);
-            // A knot with only part of its bins would follow the recording's band-limiting filter.
+            // A knot with only part of its bins would fit the recording's band-limiting filter.
             let bins = end.saturating_sub(known) / spacing * spacing;
             if bins == 0 {
                 continue;
@@ -178,7 +178,7 @@ mod tests {
 
     const WINDOW: f64 = 0.032;
 
-    /// Two spectra up to 4 kHz: one of what is below 2 kHz, one of what is above.
+    /// Two spectra up to 4 kHz: one with its power below 2 kHz, one above.
     fn halves() -> Dictionary {
         let spectrum = |low: f32, high: f32| (0..129).map(move |bin| if bin < 64 { low } else { high });
         let header = DictionaryHeader {
@@ -195,8 +195,7 @@ mod tests {
         Dictionary::new(header, spectrum(1.0, 0.01).chain(spectrum(0.01, 1.0)).collect()).unwrap()
     }
 
-    /// At 16 kHz, white noise of which a part below 2 kHz speaks in every other half second, and one from 2 to `end` Hz in
-    /// the others.
+    /// White noise at 16 kHz whose loud band alternates every half second: below 2 kHz, then from 2 kHz to `end` Hz.
     fn turns(end: f64) -> Signal {
         const RATE: u32 = 16_000;
         let stft = Stft::new(RATE, WINDOW).unwrap();

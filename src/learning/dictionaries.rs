@@ -26,10 +26,10 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::ops::Range;
 
-/// Speech has no energy below this, Hz; rumble of clean recordings has.
+/// Minimum frequency of speech, Hz; clean recordings have rumble below it.
 const MIN_SPEECH_HERTZ: f64 = 65.0;
 
-/// Dispersion of the noise assumed beside clean speech of mean power one.
+/// Dispersion of the noise assumed in clean speech of mean power one.
 const BACKGROUND: f32 = 1e-7;
 /// Frames with a mean power below this fraction of their recording's count as silence.
 const SILENCE: f32 = 1e-4;
@@ -93,13 +93,13 @@ pub enum TrainingError {
     /// The result is not a dictionary.
     #[error(transparent)]
     Dictionary(#[from] DictionaryError),
-    /// The progress callback cancelled it.
+    /// The progress callback cancelled the training.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
     /// A checkpoint cannot be written or read.
     #[error("checkpoint after {sweeps} sweeps: {reason}")]
     Checkpoint {
-        /// Sweeps when it was made.
+        /// Number of sweeps at the checkpoint.
         sweeps: usize,
         /// Underlying error.
         reason: io::Error,
@@ -131,7 +131,7 @@ pub struct Corpus {
     /// `|X|^2`, bins x frames, every recording at a mean of one.
     power: Vec<f32>,
     files: usize,
-    /// Runs of frames: hop (s) and number.
+    /// Runs of frames with an equal hop: hop (s) and number of frames.
     hops: Vec<(f64, u64)>,
 }
 
@@ -150,8 +150,8 @@ impl Corpus {
         Ok(Self { settings, sample_rate, bins, power: Vec::new(), files: 0, hops: Vec::new() })
     }
 
-    /// Adds all channels of a recording, up to the dictionary's band; bins have the same spacing at every sample rate. Rumble
-    /// below 65 Hz counts as silence.
+    /// Adds all channels of a recording, up to the dictionary's band; the bin spacing is equal at every sample rate.
+    /// Rumble below 65 Hz counts as silence.
     ///
     /// # Errors
     /// [`TrainingError::SampleRate`] if its sample rate is below that of the dictionary.
@@ -270,7 +270,8 @@ impl Corpus {
         Ok(Dictionary::new(header, mixture.speech.spectra)?)
     }
 
-    /// Exchanges frames so that each process has those of its groups. Files and seconds become those of all processes.
+    /// Exchanges frames so that each process has those of its groups. Files and durations become totals over all
+    /// processes.
     fn divide(mut self, processes: &mut dyn Communicator) -> Part {
         let mut own = vec![(self.power.len() / self.bins) as u64, self.files as u64];
         own.extend(self.hops.iter().flat_map(|&(seconds, count)| [seconds.to_bits(), count]));
@@ -325,11 +326,11 @@ impl Corpus {
     }
 }
 
-/// The part of one process.
+/// The part of the corpus of one process.
 struct Part {
     /// The corpus with the powers of the frames held.
     corpus: Corpus,
-    /// Frames of all processes.
+    /// Number of frames of all processes.
     frames: usize,
     held: Range<usize>,
     first_group: usize,
@@ -388,7 +389,7 @@ fn load_state(
     Ok(())
 }
 
-/// Stores what [`load_state`] loads, and marks it as complete when all processes have stored their groups.
+/// Stores the state for [`load_state`], and marks it as complete when all processes have stored their groups.
 fn save_state(
     checkpoints: &mut dyn CheckpointStore,
     sweeps: usize,

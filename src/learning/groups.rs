@@ -23,7 +23,7 @@ pub(super) struct Group {
     denominator: Vec<f32>,
 }
 
-/// Frames of a group, for `frames` frames in all. It depends on their number alone.
+/// Number of frames per group; depends only on the total number of frames, `frames`.
 pub(super) fn group_frames(frames: usize) -> usize {
     TILE_FRAMES * frames.div_ceil(TILE_FRAMES).div_ceil(GROUPS).clamp(1, MAX_GROUP_TILES)
 }
@@ -33,8 +33,8 @@ fn section(rank: usize, size: usize, processes: usize) -> Range<usize> {
     rank * size / processes..(rank + 1) * size / processes
 }
 
-/// The statistics of all groups of all processes, `size` numerators and as many denominators of the spectra, summed group by
-/// group. Each process sums a section of them for all.
+/// Sums the statistics of all groups of all processes, group by group: `size` numerators and `size` denominators of the
+/// spectra. Each process sums one section for all processes.
 pub(super) fn sum_in_order(
     groups: &[Group],
     size: usize,
@@ -90,7 +90,8 @@ impl Group {
     }
 }
 
-/// Divides powers (bins x frames), whole groups of a corpus of `frames` frames, into groups of tiles with equal activations.
+/// Divides powers (bins x frames), whole groups of a corpus of `frames` frames, into groups of tiles. All activations
+/// of a frame start equal.
 pub(super) fn groups(bins: usize, power: &[f32], frames: usize, rank: usize, alpha: f64) -> Vec<Group> {
     let half_alpha = (alpha / 2.0) as f32;
     power
@@ -116,8 +117,8 @@ pub(super) fn groups(bins: usize, power: &[f32], frames: usize, rank: usize, alp
         .collect()
 }
 
-/// Initial spectra: each the mean of three random frames, with jitter. Of the `frames` frames, this process has the powers of
-/// those `held`.
+/// Initial spectra: each the mean of three random frames, with jitter. This process has the powers of the frames
+/// `held`, out of `frames`.
 pub(super) fn first_spectra(
     bins: usize,
     power: &[f32],

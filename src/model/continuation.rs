@@ -19,7 +19,7 @@ pub struct Continuation {
 }
 
 impl Continuation {
-    /// A band of `bins` bins with a knot at the first and every `spacing` bins from there.
+    /// Creates a band of `bins` bins, with knots at the first bin and every `spacing` bins above it.
     #[must_use]
     pub fn new(bins: usize, spacing: usize) -> Self {
         Self { bins, spacing: spacing.max(1) }
@@ -31,13 +31,13 @@ impl Continuation {
         self.bins.saturating_sub(1).div_ceil(self.spacing) + 1
     }
 
-    /// The knot below a bin, and the weight of the one above it.
+    /// Returns the knot at or below a bin, and the weight of the next knot.
     fn place<T: Scalar>(&self, bin: usize) -> (usize, T) {
         let (knot, rest) = (bin / self.spacing, bin % self.spacing);
         (knot, T::convert(rest as f32 / self.spacing as f32))
     }
 
-    /// The spectra (bins x columns) with these values at the knots (knots x columns).
+    /// Interpolates spectra (bins x columns) from their values at the knots (knots x columns).
     #[must_use]
     pub fn spectra<T: Scalar>(&self, values: &[T]) -> Vec<T> {
         let mut spectra = vec![T::zero(); values.len() / self.knots() * self.bins];
@@ -46,7 +46,7 @@ impl Continuation {
         spectra
     }
 
-    /// Writes one spectrum with these values at the knots.
+    /// Writes one spectrum, interpolated from its values at the knots.
     pub fn fill<T: Scalar>(&self, values: &[T], spectrum: &mut [T]) {
         for (bin, out) in spectrum.iter_mut().enumerate() {
             let (knot, weight) = self.place::<T>(bin);
@@ -55,8 +55,8 @@ impl Continuation {
         }
     }
 
-    /// Adds `fold(terms) H'` (knots x rank) to `sums`, for update terms of the dispersions (bins x frames) and activations `H`
-    /// (rank x frames): the update terms of the values at the knots.
+    /// Adds the update terms of the values at the knots, `fold(terms) H'` (knots x rank), to `sums`. `terms` are the
+    /// update terms of the dispersions (bins x frames), and `H` the activations (rank x frames).
     pub(super) fn add_terms<T: Scalar>(&self, terms: &[T], activations: Columns<T>, sums: &mut [T]) {
         let mut folded = vec![T::zero(); terms.len() / self.bins * self.knots()];
         for (terms, folded) in terms.chunks_exact(self.bins).zip(folded.chunks_exact_mut(self.knots())) {

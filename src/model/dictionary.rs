@@ -16,10 +16,10 @@ pub const FORMAT_VERSION: u32 = 1;
 const FORMAT: Format = Format { name: "alphamf-dictionary", version: FORMAT_VERSION };
 const TENSOR: &str = "spectra";
 const CONTINUATION: &str = "continuation";
-/// Knots 500 Hz apart, twice beyond the highest sample rate.
+/// Maximum number of knots, which are 500 Hz apart: more than twice the highest sample rate.
 const MAX_KNOTS: usize = 1_000;
 const RATIO_RANGE: RangeInclusive<f32> = 1e-9..=1e9;
-/// Larger entries could overflow single precision.
+/// Maximum entry of a spectrum; larger entries could overflow single precision.
 const MAX_ENTRY: f32 = 1e9;
 
 /// Dispersion spectra of speech, trained on clean recordings.
@@ -145,9 +145,9 @@ impl Dictionary {
         Ok(Self { header, spectra, continuation: Vec::new() })
     }
 
-    /// This dictionary with spectra above its band: dispersions at knots 500 Hz apart, the lowest at the first bin above the
-    /// band. Each is a ratio to the knot below it, and the lowest to the mean of the 250 Hz below it (knots x rank,
-    /// column-major).
+    /// Adds spectra above the dictionary's band: dispersions at knots 500 Hz apart, the lowest at the first bin above
+    /// the band. Each of `ratios` (knots x rank, column-major) is relative to the knot below; the lowest, to the mean
+    /// of the 250 Hz below.
     ///
     /// # Errors
     /// [`DictionaryError`] if a header value is out of range, the number of ratios does not match, or a ratio is outside 1e-9 to
@@ -208,7 +208,7 @@ impl Dictionary {
         }
     }
 
-    /// The bytes of the dictionary's file.
+    /// Serialises the dictionary to the bytes of its file.
     ///
     /// # Errors
     /// Only if serialising fails.
@@ -292,7 +292,7 @@ mod tests {
         let shipped = Dictionary::built_in().unwrap();
         assert_eq!(Dictionary::from_bytes(&shipped.to_bytes().unwrap()).unwrap(), shipped);
         assert_eq!(shipped.header().bins(), 513);
-        // It reaches 23 kHz and more.
+        // The continuation extends beyond 23 kHz.
         assert!(shipped.continuation().is_some_and(|ratios| ratios.len() >= 100 * 31));
     }
 

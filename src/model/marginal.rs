@@ -1,12 +1,11 @@
 //! Marginal likelihood: the impulse variables integrated out.
 //!
-//! Given the dispersions of both sources, a bin's posterior of `(phi_s, phi_n)` depends on its
-//! power only through two ratios, `|X|^2 / sigma_s^2` and `|X|^2 / sigma_n^2` with
-//! `sigma^2 = lambda^(2/alpha)`. Every expectation that inference needs is therefore a function of
-//! two numbers. [`MarginalTable`] tabulates them once per pair of exponents, so that a sweep looks
-//! up conditional expectations where it would otherwise average noisy draws. By Fisher's
-//! identity, `d log p(X) / d log lambda_s = (2 / alpha_s) (E[|X|^2 v_s / v^2] - E[v_s / v])`, so the
-//! same numbers give the gradient of the marginal posterior.
+//! Given the dispersions of both sources, a bin's posterior of `(phi_s, phi_n)` depends on its power only through two
+//! ratios, `|X|^2 / sigma_s^2` and `|X|^2 / sigma_n^2` with `sigma^2 = lambda^(2/alpha)`. Every expectation that
+//! inference needs is therefore a function of two numbers. [`MarginalTable`] tabulates them once per pair of exponents,
+//! so that a sweep looks up conditional expectations instead of averaging noisy draws. By Fisher's identity,
+//! `d log p(X) / d log lambda_s = (2 / alpha_s) (E[|X|^2 v_s / v^2] - E[v_s / v])`, so these expectations also give the
+//! gradient of the marginal posterior.
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +17,7 @@ use crate::stable::LogSurvival;
 /// Posterior expectations of one time-frequency bin, with the impulse variables integrated out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Expectations<T> {
-    /// `E[v_s / v]`, the Wiener gain of speech, 0 to 1. That of noise is one minus this.
+    /// `E[v_s / v]`, the Wiener gain of speech, 0 to 1. The gain of noise is one minus it.
     pub gain: T,
     /// `E[|X|^2 v_s / v^2]`.
     pub speech_power: T,
@@ -28,20 +27,21 @@ pub struct Expectations<T> {
     pub log_evidence: T,
 }
 
-/// Range of the log ratio of power and speech variance in the table, for exponents without stretching. At its upper end even
-/// rare noise is likelier than speech.
+/// Range of the log ratio of power to speech variance in the table, for exponents without stretching. At the upper end,
+/// even rare noise is likelier than speech.
 const SPEECH_RANGE: (f64, f64) = (-12.0, 52.0);
-/// Range of the log ratio of power and noise variance.
+/// Range of the log ratio of power to noise variance.
 const NOISE_RANGE: (f64, f64) = (-12.0, 18.0);
 /// Log ratio at which a power is negligible against a variance: the likelihood is flat.
 const NEGLIGIBLE_POWER: f64 = -6.0;
-/// Log ratio that only the tail of an impulse variable reaches: moving along the tail changes the evidence alone.
+/// Log ratio that only the tail of an impulse variable reaches. Along the tail, only the evidence changes.
 const TAIL_POWER: f64 = 10.0;
-/// Distance of grid points along either logarithm.
+/// Distance between grid points along both axes, in natural logarithms.
 const STEP: f64 = 0.2;
-/// The log impulse variable spreads as one over its exponent: below this exponent the grid is stretched accordingly.
+/// Minimum exponent without stretching of the grid: the spread of a log impulse variable is inversely proportional to
+/// its exponent.
 const UNSTRETCHED: f64 = 1.0;
-/// Above this exponent, an impulse variable is so concentrated that it needs finer nodes.
+/// Exponent above which the law of an impulse variable is so narrow that it needs finer nodes.
 const NARROW: f64 = 1.6;
 
 /// The grid points along one logarithm.
@@ -73,13 +73,14 @@ fn stretch(alpha: f64) -> f64 {
 
 /// Conditional expectations on a logarithmic grid, for one pair of characteristic exponents.
 ///
-/// Between grid points, gains are interpolated linearly and powers by their fourth roots, which are nearly linear. Beyond
-/// the grid the limits of the law apply: for negligible power only the ratio of the variances matters, and far above both
-/// only that of the tails. The error of gains is below 0.05; below 0.15 if one of the laws is normal, where the gain changes
-/// from one source to the other within a cell.
+/// Between grid points, gains are interpolated linearly and powers by their fourth roots, which are nearly linear.
+/// Beyond the grid, the limits of the laws apply. For negligible powers, the expectations depend only on the ratio of
+/// the variances. For powers far above both variances, they depend only on the ratio of the tail probabilities. The
+/// error of gains is below 0.05. If one of the laws is normal, it is below 0.15, as the gain may change from 0 to 1
+/// within a cell.
 #[derive(Debug, Clone)]
 pub struct MarginalTable {
-    /// A row per ratio of power and speech variance, with a cell per point of the noise axis: gain, fourth roots of the
+    /// A row per ratio of power to speech variance, with a cell per point of the noise axis: gain, fourth roots of the
     /// powers of speech and of noise, log evidence.
     cells: Vec<[f32; 4]>,
     speech: Axis,
@@ -87,12 +88,12 @@ pub struct MarginalTable {
     negligible: f32,
     /// Decrease of the speech ratio per unit of the noise ratio, along the tails of both.
     tail_slope: f32,
-    /// Start of the tail of speech.
+    /// Log ratio at which the tail of speech starts.
     tail: f32,
 }
 
 impl MarginalTable {
-    /// Step of derivatives by differences of tabulated values.
+    /// Step of numerical derivatives of tabulated values.
     pub(super) const CELL: f32 = 0.4;
 
     /// Tabulates the expectations for characteristic exponents from 0.2 to 2.
@@ -187,22 +188,22 @@ impl MarginalTable {
 }
 
 /// The law of a log impulse variable on a lattice that contains the grid points of an axis. The variances at all grid
-/// points are then on one lattice too, and share the evaluations of the likelihood.
+/// points then also lie on one lattice, and share evaluations of the likelihood.
 struct LatticeLaw {
     /// Lattice points per grid point.
     refinement: i32,
-    /// Distance of the lattice points.
+    /// Distance between lattice points.
     spacing: f64,
     /// Lattice points, ascending, and their probabilities.
     nodes: Vec<(i32, f64)>,
 }
 
 impl LatticeLaw {
-    /// The law for an exponent and a distance of grid points, with its tail up to the maximum power `high`.
+    /// Creates the law for an exponent and a distance between grid points, with its tail up to the log power `high`.
     fn new(alpha: f64, step: f64, high: f64) -> Self {
-        /// Range of the logarithm that holds the law but its tail, before stretching.
+        /// Range of the logarithm that contains the law without its tail, before stretching.
         const BODY: (f64, f64) = (-6.0, 5.0);
-        /// Reach of the tail beyond the maximum power.
+        /// Extent of the tail beyond the maximum log power.
         const MARGIN: f64 = 8.0;
         if alpha >= 2.0 {
             return Self { refinement: 1, spacing: step, nodes: vec![(0, 1.0)] };
@@ -213,8 +214,8 @@ impl LatticeLaw {
         let (low, body) = (refinement * grid(BODY.0), refinement * grid(BODY.1));
         let end = refinement * ((high + MARGIN) / step).round() as i32;
         let places: Vec<i32> = (low..body).chain((body..=end).step_by(refinement as usize)).collect();
-        // Each probability is divided among the two nearest nodes, which keeps the mean: a node has that of the law times
-        // a hat, which by parts is a difference of mean survivals.
+        // Each probability is divided between the two nearest nodes, which preserves the mean. The probability of a
+        // node is the integral of the law times a hat function: by parts, a difference of mean survival probabilities.
         let log_phi = |place: i32| f64::from(place) * spacing;
         let survivals = LogSurvival::new(alpha / 2.0);
         let means: Vec<f64> = places
@@ -233,7 +234,7 @@ impl LatticeLaw {
     }
 }
 
-/// Sums of the weights, of the weighted gains, and of either weighted power.
+/// Sums of the weights, of the weighted gains, and of the weighted powers of speech and noise.
 type Sums = [f64; 4];
 
 #[inline(always)]
@@ -241,14 +242,14 @@ fn add(sums: &mut Sums, weight: f64, terms: &Sums) {
     sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += weight * term);
 }
 
-/// The variances of a source at all nodes and grid points, for a power of one. Their logarithms lie on a lattice: the place of
-/// a node, which is an impulse variable, less that of a grid point, which is a ratio.
+/// The variances of a source at all nodes and grid points, for a power of one. Their logarithms lie on a lattice: the
+/// position is that of the node (an impulse variable) minus that of the grid point (a ratio).
 struct Variances<'a> {
     axis: Axis,
     law: &'a LatticeLaw,
-    /// The lowest place.
+    /// Lowest position.
     low: i32,
-    /// Which places occur, from `low` on.
+    /// Whether each position from `low` occurs.
     needed: Vec<bool>,
 }
 
@@ -327,11 +328,10 @@ fn tabulate(speech: &Variances, noise: &Variances) -> Vec<[f32; 4]> {
         .collect()
 }
 
-/// The sums over the nodes of a law for every grid point of its axis, from the terms at lattice points, the first of
-/// which is `low`.
+/// Sums over the nodes of a law for every grid point of its axis. `terms` are at consecutive lattice points from `low`.
 #[inline(always)]
 fn sum_over_nodes(law: &LatticeLaw, points: usize, low: i32, terms: &[Sums]) -> Vec<Sums> {
-    /// Grid points at a time: their sums are independent, and in registers.
+    /// Number of grid points summed together; their sums are independent and stay in registers.
     const TOGETHER: usize = 8;
     let mut all = vec![Sums::default(); points];
     // Contributions of a node to successive grid points are contiguous.
@@ -356,7 +356,8 @@ fn sum_over_nodes(law: &LatticeLaw, points: usize, low: i32, terms: &[Sums]) -> 
     all
 }
 
-/// The density of a power of one times pi, alone and times the gain and the powers, for given variances.
+/// Computes `pi` times the density of a power of one for given variances, and its products with the gain and with both
+/// powers.
 fn likelihood(speech_variance: f64, noise_variance: f64) -> Sums {
     let precision = 1.0 / (speech_variance + noise_variance);
     let weight = precision * libm::exp(-precision);
@@ -370,14 +371,14 @@ fn likelihood(speech_variance: f64, noise_variance: f64) -> Sums {
     }
 }
 
-/// A cell of the table from the sums, and the logarithms of the largest variances among the nodes.
+/// Computes a cell of the table from the sums and the logarithms of the largest variances among the nodes.
 fn cell([evidence, gain, speech_power, noise_power]: Sums, log_speech: f64, log_noise: f64) -> [f32; 4] {
-    /// Below this, sums lose precision.
+    /// Minimum evidence at which sums are precise.
     const MIN_EVIDENCE: f64 = 1e-290;
     let values = if evidence > MIN_EVIDENCE {
         [gain / evidence, speech_power / evidence, noise_power / evidence, libm::log(evidence)]
     } else {
-        // The power is beyond the reach of the nodes: their outermost pair decides.
+        // The power is beyond the range of the nodes: the largest variances determine the cell.
         let log_variance =
             log_speech.max(log_noise) + libm::log1p(libm::exp(-(log_speech - log_noise).abs()));
         let gain = libm::exp(log_speech - log_variance);

@@ -97,7 +97,7 @@ pub trait Scalar: NdFloat {
     fn fast_ln(self) -> Self;
     /// Exponential, saturating at the ends of the range.
     fn fast_exp(self) -> Self;
-    /// From single precision.
+    /// Converts from single precision.
     fn convert(value: f32) -> Self;
 }
 
@@ -131,7 +131,7 @@ impl Scalar for f64 {
 /// Minimum power of a bin, 120 dB below the mean of one.
 pub(crate) const MIN_POWER: f64 = 1e-12;
 
-/// A constant in the precision of the matrices.
+/// Converts a constant to the precision of the matrices.
 pub(super) fn constant<T: Scalar>(value: f64) -> T {
     T::from(value).unwrap_or_else(T::nan)
 }

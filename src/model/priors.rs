@@ -10,8 +10,8 @@ pub enum Prior {
     /// Improper and flat.
     #[default]
     Flat,
-    /// Generalised gamma, density proportional to `x^(c a - 1) exp(-(x / b)^c)` with `a, b > 0`. The paper
-    /// takes `c = -2 / alpha` (`hamcmc-2016`, eq. 14), which is conjugate to the conditional variances.
+    /// Generalised gamma, density proportional to `x^(c a - 1) exp(-(x / b)^c)` with `a, b > 0`. The paper uses
+    /// `c = -2 / alpha` (`hamcmc-2016`, eq. 14), which is conjugate to the conditional variances.
     GeneralisedGamma {
         /// Shape `a`.
         shape: f64,

@@ -32,14 +32,14 @@ pub struct NoiseDrift {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelSettings {
-    /// Characteristic exponent of speech, in [`ALPHA_RANGE`]; `None` takes the dictionary's.
+    /// Characteristic exponent of speech, in [`ALPHA_RANGE`]; `None` uses the dictionary's exponent.
     pub alpha_speech: Option<f64>,
     /// Characteristic exponent of noise, in [`ALPHA_RANGE`].
     pub alpha_noise: f64,
     /// Factorisation of the noise.
     pub noise: NoiseModel,
-    /// Whether the field of drifting noise starts from the log odds of a speech-presence network, if there is one: the noise
-    /// estimate then follows non-stationary noise, up to 8 kHz.
+    /// Whether the field of drifting noise starts from the log odds of a speech-presence network, if present. The noise
+    /// estimate then follows non-stationary noise up to 8 kHz.
     pub nonstationary_noise: bool,
     /// Prior of the activations of speech.
     pub speech_prior: Prior,
@@ -95,7 +95,7 @@ pub(crate) fn validate_prior(prior: &Prior) -> Result<(), SettingsError> {
         Prior::GeneralisedGamma { shape, scale, power } => {
             positive("shape of the prior", shape, MAX_PRIOR_PARAMETER)?;
             positive("scale of the prior", scale, MAX_PRIOR_PARAMETER)?;
-            // Its inverse is of the order of alpha.
+            // The published power, -2 / alpha, is at most 10 in magnitude.
             positive("size of the prior's power", power.abs(), 100.0)
         }
     }

@@ -8,7 +8,7 @@ use crate::stable::PositiveStable;
 use rand::RngExt;
 use rand_distr::{Distribution, Exp1, Gamma};
 
-/// A recording drawn from the model, with everything that it was drawn from.
+/// A recording drawn from the model, with its parameters.
 struct Problem<T> {
     mixture: Mixture<T>,
     /// rank x frames, speech first.
@@ -134,7 +134,7 @@ fn gradients_are_finite_differences_of_the_potential() {
     for (seed, alpha) in [(1.2, 1.89), (0.6, 1.8), (2.0, 1.95), (1.5, 2.0)].into_iter().enumerate() {
         let problem = problem(alpha, 7, 5, (3, 2), seed as u64);
         problem.check_gradients(ImpulseVariables::Sampled(&problem.impulses), 1e-5, 1e-7);
-        // Differences over the spacing of the table's grid, between whose points it is good to 3%.
+        // Differences over the spacing of the table's grid; interpolation between grid points is accurate to 3%.
         problem.check_gradients(ImpulseVariables::Integrated(&table(&problem.mixture)), 0.4, 0.06);
     }
 }
@@ -157,7 +157,7 @@ fn a_subsample_of_all_bins_is_the_gradient_and_one_of_some_is_unbiased() {
         sum
     };
     let full = gradient(&[(&[0, 1, 2, 3, 4, 5], 1.0)]);
-    // Each bin is as often in one of these as any other.
+    // All bins occur equally often in these batches.
     let halves = gradient(&[(&[0, 0, 1], 2.0), (&[1, 2, 2], 2.0), (&[3, 4, 5], 2.0), (&[3, 4, 5], 2.0)]);
     for (a, b) in full.iter().zip(halves) {
         assert!((a - b).abs() < 1e-12 * (1.0 + a.abs()), "{a} {b}");
@@ -253,7 +253,8 @@ fn the_metropolis_step_has_the_exact_conditional() {
             let v = [phi[0] * sigma2[0], phi[1] * sigma2[1]];
             [phi[0].ln(), phi[1].ln(), v[0] / (v[0] + v[1])]
         };
-        // Exact draws: those of the prior, kept with the likelihood over its largest value, 1 / (e |X|^2).
+        // Exact draws by rejection: draws of the prior, accepted with a probability of the likelihood over
+        // its maximum, 1 / (e |X|^2).
         let mut exact: [Vec<f64>; 3] = Default::default();
         while exact[0].len() < 20_000 {
             let phi: [f64; 2] = laws.map(|law| law.sample(&mut stream));
@@ -398,10 +399,10 @@ impl Target<f32> for Posterior<'_> {
     }
 }
 
-/// Calibration of the posterior (Talts and others, 2018): when activations are drawn from their prior and
-/// recordings from the model, the rank of the true activation among posterior draws is uniform. The sampler
-/// sees the powers multiplied by `mistake`. Returns the chi-square statistics of the ranks of both activations
-/// and of one bin's gain, with 15 degrees of freedom each.
+/// Calibration of the posterior (Talts and others, 2018): when activations are drawn from their prior and recordings
+/// from the model, the rank of the true activation among posterior draws is uniform. The sampler receives the powers
+/// multiplied by `mistake`. Returns the chi-square statistics of the ranks of both activations and of one bin's gain,
+/// with 15 degrees of freedom each.
 fn calibration(alpha: (f64, f64), mistake: f64, seed: u64) -> [f64; 3] {
     const BINS: usize = 6;
     const FRAMES: usize = 1_000;

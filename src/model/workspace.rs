@@ -1,8 +1,8 @@
 //! Evaluation of the mixture on a tile of frames, in reusable buffers.
 //!
-//! Types that borrow the buffers state what they hold: [`Workspace::disperse`] returns [`Dispersions`],
-//! [`evaluate`](Dispersions::evaluate) [`SourceShares`], [`update_terms`](SourceShares::update_terms) [`UpdateTerms`], and
-//! [`differentiate`](UpdateTerms::differentiate) [`Derivatives`].
+//! Types that borrow the buffers state their contents: [`Workspace::disperse`] returns [`Dispersions`],
+//! [`evaluate`](Dispersions::evaluate) [`SourceShares`], [`update_terms`](SourceShares::update_terms) [`UpdateTerms`],
+//! and [`differentiate`](UpdateTerms::differentiate) [`Derivatives`].
 //!
 //! ```
 //! # use alphamf::internals::{Factor, ImpulseVariables, MarginalTable, Mixture, Workspace};
@@ -44,7 +44,7 @@ pub struct Workspace<T> {
     /// Dispersions, bins x frames.
     pub(super) lambda_speech: Vec<T>,
     pub(super) lambda_noise: Vec<T>,
-    /// One value per bin and frame, and two for each source.
+    /// One value per bin and frame; `speech` and `noise` hold two for each source.
     pub(super) joint: Vec<T>,
     pub(super) speech: [Vec<T>; 2],
     pub(super) noise: [Vec<T>; 2],
@@ -66,7 +66,7 @@ pub struct Dispersions<'a, T> {
 pub struct SourceShares<'a, T>(Dispersions<'a, T>);
 
 /// Numerator and denominator of the multiplicative update of the dispersions: `|X|^2 v_s / (v^2 lambda_s)` and
-/// `v_s / (v lambda_s)` or their expectations, and the same for noise.
+/// `v_s / (v lambda_s)` or their expectations; for noise, with `v_n` and `lambda_n`.
 ///
 /// The terms of noise refer to its dispersion before the field. A multiplicative update multiplies a factor by a power of
 /// the ratio of its two sums.
@@ -114,7 +114,7 @@ impl<T: Scalar> Chunk<T> {
     }
 }
 
-/// Keeps dispersions away from zero; recordings are scaled to a mean power of one.
+/// Minimum dispersion; recordings are scaled to a mean power of one.
 const MIN_DISPERSION: f64 = 1e-12;
 
 impl<T> Default for Workspace<T> {
@@ -139,7 +139,7 @@ impl<T: Scalar> Workspace<T> {
         }
     }
 
-    /// `lambda = W H` of both sources, for activations `H` (rank x frames, speech first).
+    /// Computes `lambda = W H` of both sources from activations `H` (rank x frames, speech first).
     pub fn disperse<'a>(&'a mut self, mixture: &'a Mixture<T>, activations: &'a [T]) -> Dispersions<'a, T> {
         let bins = mixture.bins;
         self.resize(activations.len() / mixture.rank() * bins);
@@ -163,7 +163,7 @@ impl<'a, T: Scalar> Dispersions<'a, T> {
         Self { field, ..self }
     }
 
-    /// The mixture they are evaluated for.
+    /// The mixture of the dispersions.
     #[must_use]
     pub fn mixture(&self) -> &'a Mixture<T> {
         self.mixture
@@ -175,7 +175,7 @@ impl<'a, T: Scalar> Dispersions<'a, T> {
         (&self.workspace.lambda_speech, &self.workspace.lambda_noise)
     }
 
-    /// The fractions of the sources, for powers `|X|^2` (bins x frames, at least `MIN_POWER`).
+    /// Computes the fractions of the sources from powers `|X|^2` (bins x frames, at least `MIN_POWER`).
     pub fn evaluate(&mut self, impulses: ImpulseVariables<T>, power: &[T]) -> SourceShares<'_, T> {
         let exponents = self.mixture.variance_exponents();
         let workspace = &mut *self.workspace;
@@ -391,7 +391,7 @@ impl<T: Scalar> Derivatives<'_, T> {
         self.add_noise_at(self.0.activations, gradient);
     }
 
-    /// Adds this gradient for other activations than those of the dispersions.
+    /// Adds the gradient with respect to the noise spectra, for activations other than those of the dispersions.
     pub(super) fn add_noise_at(&self, activations: &[T], gradient: &mut [T]) {
         let Dispersions { mixture, workspace, .. } = &self.0;
         let noise = mixture.noise_activations(activations);

@@ -6,16 +6,16 @@ use crate::kernels::convolution::Grid;
 use crate::kernels::vector;
 use std::ops::Range;
 
-/// Bins below this one, 1.2 kHz, are bands of their own: they resolve the harmonics of every voice.
+/// First bin of the wide bands, at 1.2 kHz. Every bin below is a band, to resolve the harmonics of every voice.
 pub(crate) const FIRST_WIDE_BIN: usize = 76;
 /// Bins up to 8 kHz.
 const BINS: usize = 513;
 /// Minimum power, as a fraction of the mean.
 pub(super) const MIN_RELATIVE_POWER: f32 = 1e-9;
-/// Minimum mean power; [`MIN_RELATIVE_POWER`] times it is not subnormal.
+/// Minimum mean power. Its product with [`MIN_RELATIVE_POWER`] is not subnormal.
 const SILENCE: f32 = 1e-28;
 
-/// The first bin of every band, and the number of bins; logarithmic above the single bins.
+/// Returns the first bin of every band, and the end of the last band; logarithmic from [`FIRST_WIDE_BIN`] on.
 pub(super) fn edges() -> [usize; BANDS + 1] {
     std::array::from_fn(|band| {
         if band < FIRST_WIDE_BIN {
@@ -27,7 +27,7 @@ pub(super) fn edges() -> [usize; BANDS + 1] {
     })
 }
 
-/// Number of the bands with these edges that a recording of `bins` bins has.
+/// Returns the number of bands with these edges that lie completely within `bins` bins.
 pub(super) fn present_bands(edges: &[usize], bins: usize) -> usize {
     edges[1..].iter().take_while(|&&end| end <= bins).count()
 }
@@ -40,32 +40,33 @@ pub(super) fn band_means(frame: &[f32], edges: &[usize]) -> impl Iterator<Item =
     })
 }
 
-/// Powers on bands; a recording may lack the highest.
+/// Log powers on bands. A recording may lack the highest bands.
 pub(super) struct Bands {
     /// Number of bands of the recording.
     pub present: usize,
     /// Log mean powers, bands x frames.
     levels: Vec<f32>,
-    /// Reference of the levels: mean power.
+    /// Mean power, the reference of the features.
     mean: f32,
 }
 
-/// Features of a level: relative to the whole recording; relative to the band's quiet level (its 10 % quantile over time);
-/// and the quiet level relative to the whole.
+/// Features of a level: the level relative to the mean of the recording, the level relative to the band's quiet level
+/// (its 10 % quantile over time), and the quiet level relative to the mean.
 pub(super) type Features = [f32; FEATURES];
 
-/// The first feature.
+/// Computes the first feature.
 fn relative_to_whole(level: f32, whole: f32) -> f32 {
     (level - whole) / 4.0
 }
 
-/// The features of a level of a band with this quiet level, in a recording of this mean.
+/// Computes the features of a level, from the band's quiet level and the mean `whole` of the recording, all log powers.
 pub(super) fn features_of(level: f32, quiet: f32, whole: f32) -> Features {
     [relative_to_whole(level, whole), (level - quiet) / 4.0 - 0.5, (quiet - whole) / 4.0 + 1.0]
 }
 
 impl Bands {
-    /// The bands with these edges, of powers (bins x frames); relative to the mean of `whole`, or to their own.
+    /// Computes log powers in the bands with these edges from powers (bins x frames). The reference is the mean of
+    /// `whole`, or their own mean without it.
     pub(super) fn new(power: &[f32], bins: usize, edges: &[usize], whole: Option<&Self>) -> Self {
         let present = present_bands(edges, bins);
         let frames = power.len() / bins;
@@ -80,7 +81,8 @@ impl Bands {
         Self { present, levels, mean }
     }
 
-    /// The powers in the bands within `bins`, divided by gains of these log odds (bands x frames).
+    /// Splits the power in the bands within `bins` into kept and removed power, by gains of these log odds (bands x
+    /// frames).
     pub(super) fn divide(&self, odds: &[f32], bins: Range<usize>) -> Division {
         let edges = edges();
         let inside: Vec<usize> = (0..self.present)
@@ -113,20 +115,20 @@ impl Bands {
         }
     }
 
-    /// The level of every band relative to the whole, its first feature: bands x frames.
+    /// Returns the first feature of every level, relative to the mean of the recording: bands x frames.
     pub(super) fn relative_to_whole(&self) -> impl Iterator<Item = f32> {
         let whole = vector::ln(self.mean);
         self.levels.iter().map(move |&level| relative_to_whole(level, whole))
     }
 }
 
-/// The quiet level of a band: the 10 % quantile over time of at least one level. Changes their order.
+/// Returns the quiet level of a band, the 10 % quantile over time of at least one level. Reorders the levels.
 pub(super) fn quiet_level(over_time: &mut [f32]) -> f32 {
     *over_time.select_nth_unstable_by(over_time.len() / 10, f32::total_cmp).1
 }
 
-/// The input of the network: the features of the recording's bands in `frames` frames. Missing bands are zero; an odd last frame
-/// is repeated.
+/// Builds the input of the network: the features of the recording's bands in `frames` frames. Missing bands are zero;
+/// an odd last frame is repeated.
 pub(super) fn features(bands: &Bands, frames: usize) -> Grid {
     let mut grid = Grid::new(FEATURES * PAIR * GROUP, BANDS / GROUP, frames.div_ceil(PAIR));
     let (row, channels) = (grid.row(), grid.channels);
@@ -143,12 +145,12 @@ pub(super) fn features(bands: &Bands, frames: usize) -> Grid {
     grid
 }
 
-/// Linear interpolation from band centres to bins: lower band and weight of the next one, per bin.
+/// Linear interpolation from band centres to bins: lower band and weight of the next band, per bin.
 #[derive(Debug, Clone)]
 pub(super) struct Interpolation(Vec<(usize, f32)>);
 
 impl Interpolation {
-    /// From bands with these edges to `bins` bins; constant beyond the outer centres.
+    /// Creates an interpolation from bands with these edges to `bins` bins; constant beyond the outer centres.
     pub(super) fn new(edges: &[usize], bins: usize) -> Self {
         let last = edges.len() - 2;
         let centre = |band: usize| (edges[band] + edges[band + 1] - 1) as f32 / 2.0;
@@ -163,7 +165,7 @@ impl Interpolation {
         Self(weights.collect())
     }
 
-    /// Appends the values on bins to `bins`.
+    /// Appends the values of `bands`, interpolated to bins, to `bins`.
     pub(super) fn extend(&self, bands: &[f32], bins: &mut Vec<f32>) {
         bins.extend(
             self.0.iter().map(|&(band, weight)| bands[band] + weight * (bands[band + 1] - bands[band])),

@@ -19,22 +19,23 @@ use std::sync::Arc;
 const FRAME_SECONDS: f64 = 0.016;
 /// Minimum distance between evaluated frames, s.
 const MIN_SECONDS: f64 = 0.008;
-/// Time constant of the mean power, s. With 3 s, with which the weights were trained, a voice that is 20 dB softer than one before
-/// it is lost for ten seconds; with 0.5 s ordinary mixtures lose 0.02 dB.
+/// Time constant of the mean power, s. With the 3 s of training, the network misses a voice 20 dB softer than the
+/// preceding one for ten seconds. With 0.5 s, ordinary mixtures lose 0.02 dB.
 const MEAN_SECONDS: f64 = 0.7;
 
-/// A speech-presence network that uses the past alone, evaluated frame by frame.
+/// Causal speech-presence network, evaluated frame by frame.
 ///
-/// Its network takes frames 16 ms apart. As many memories take turns as there are frames in that time.
+/// The network processes frames 16 ms apart. Frames that are closer form interleaved sequences, each with its own
+/// state.
 #[derive(Debug, Clone)]
 pub(crate) struct CausalPresenceNet {
     network: Arc<CausalNetwork>,
     rows: Rows,
-    /// One per turn.
+    /// States of the network, one per interleaved sequence.
     memories: Vec<Memory>,
     interpolation: Interpolation,
     edges: [usize; BANDS + 1],
-    /// Number of bands of the recording.
+    /// Number of bands that lie completely within the bins.
     present: usize,
     /// Frames from one evaluated frame to the next.
     stride: usize,
@@ -45,13 +46,13 @@ pub(crate) struct CausalPresenceNet {
     quiet: Vec<f32>,
     /// Frames so far, modulo the stride.
     frames: usize,
-    /// The memory whose turn it is.
+    /// Index of the state for the next evaluated frame.
     turn: usize,
     log_odds: Vec<f32>,
 }
 
 impl CausalPresenceNet {
-    /// For frames of `bins` bins 15.625 Hz apart, `frame_seconds` apart.
+    /// Creates a network for frames `frame_seconds` apart, of `bins` bins 15.625 Hz apart.
     pub(crate) fn new(network: Arc<CausalNetwork>, bins: usize, frame_seconds: f64) -> Self {
         let stride = ((MIN_SECONDS / frame_seconds).round() as usize).max(1);
         let evaluated_seconds = stride as f64 * frame_seconds;
@@ -77,7 +78,8 @@ impl CausalPresenceNet {
         }
     }
 
-    /// Takes the powers `|X|^2` of the next frame, not all zero, and returns the natural log odds of speech per bin.
+    /// Returns the natural log odds of speech per bin, from the powers `|X|^2` of the next frame, which are not all
+    /// zero.
     pub(crate) fn log_odds(&mut self, power: &[f32]) -> &[f32] {
         let is_evaluated = self.frames.is_multiple_of(self.stride);
         self.frames = (self.frames + 1) % self.stride;
@@ -87,7 +89,7 @@ impl CausalPresenceNet {
             self.network.forward(&mut self.memories[self.turn], &mut self.rows);
             self.estimate_soft_passage();
             self.turn = (self.turn + 1) % self.memories.len();
-            // The bands of a place, and places, lie in order.
+            // The output is in the order of bands: places in order, and the bands in each place.
             self.log_odds.clear();
             self.interpolation.extend(&self.rows.output, &mut self.log_odds);
         }
@@ -110,7 +112,7 @@ impl CausalPresenceNet {
         self.quiet_levels.update(present, &mut self.quiet);
     }
 
-    /// In a soft passage, raises the log odds in `rows.output` to those of a second estimate.
+    /// Raises the log odds in `rows.output` to those of a second estimate, in a soft passage.
     fn estimate_soft_passage(&mut self) {
         let Some(mean) = self.soft_passage.mean() else { return };
         self.soft_passage.keep(&self.rows.output);
@@ -142,7 +144,7 @@ impl CausalPresenceNet {
     }
 }
 
-/// A mean of which the past counts less and less.
+/// Running mean with exponential decay.
 #[derive(Debug, Clone)]
 struct RecentMean {
     /// Sum of values, and of their weights; both decay by `keep`.
@@ -152,7 +154,7 @@ struct RecentMean {
 }
 
 impl RecentMean {
-    /// A mean of values `distance` apart, with this time constant, both in s.
+    /// Creates a mean of values `distance` apart, with this time constant, both in s.
     fn new(distance: f64, time_constant: f64) -> Self {
         Self { sum: 0.0, weight: 0.0, keep: libm::exp(-distance / time_constant) }
     }
@@ -162,7 +164,7 @@ impl RecentMean {
         self.weight = self.keep * self.weight + 1.0;
     }
 
-    /// The mean of at least one value.
+    /// Returns the mean; at least one value must have been added.
     fn value(&self) -> f64 {
         self.sum / self.weight
     }

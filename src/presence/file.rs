@@ -1,20 +1,20 @@
-//! File format of speech-presence networks: a safetensors file with the sizes as metadata and three tensors. `weights` (I8)
-//! holds all layers one after the other (taps x inputs x outputs), `scales` (F32) the scale of each output's weights,
-//! `biases` (F32) the biases of all outputs, those of the places after those of the first layer.
+//! File format of speech-presence networks: a safetensors file with the sizes as metadata and three tensors. `weights`
+//! (I8) holds the weights of all layers in order (outputs x inputs x taps), `scales` (F32) a scale for the weights of
+//! each output, and `biases` (F32) the biases of all outputs. The biases of the places follow those of the first layer.
 
 use super::header::PresenceNetError;
 use crate::kernels::convolution::{Convolution, Reach};
 use crate::tensor_file::{self, TensorFileError};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
-/// The parameters of a file, taken in its order.
+/// Parameters of a file, consumed in file order.
 pub(super) struct Parameters {
     weights: Tensor,
     scales: Tensor,
     biases: Tensor,
 }
 
-/// A tensor of which the first values have been taken.
+/// A tensor, and the number of its values consumed so far.
 struct Tensor {
     name: &'static str,
     values: Vec<f32>,
@@ -22,6 +22,8 @@ struct Tensor {
 }
 
 impl Parameters {
+    /// Reads the tensors of a file.
+    ///
     /// # Errors
     /// A tensor is missing, is of another type, or has a value that is not finite.
     pub(super) fn new(tensors: &SafeTensors) -> Result<Self, PresenceNetError> {
@@ -35,7 +37,7 @@ impl Parameters {
         })
     }
 
-    /// The weights of the next layer, outputs x inputs, and its biases.
+    /// Returns the weights (outputs x inputs) and biases of the next layer.
     ///
     /// # Errors
     /// A tensor has too few values.
@@ -52,7 +54,7 @@ impl Parameters {
         Ok((scaled.collect(), self.biases.take(outputs)?.to_vec()))
     }
 
-    /// The next layer as a convolution.
+    /// Returns the next layer as a convolution.
     ///
     /// # Errors
     /// A tensor has too few values.
@@ -66,7 +68,7 @@ impl Parameters {
         Ok(Convolution::new(reach, dilation, &weights, biases))
     }
 
-    /// Convolutions of equal width, one per dilation.
+    /// Returns the next layers as convolutions of equal width, one per dilation.
     ///
     /// # Errors
     /// A tensor has too few values.
@@ -79,16 +81,18 @@ impl Parameters {
         dilations.iter().map(|&dilation| self.convolution([width, width], reach, dilation)).collect()
     }
 
-    /// So many biases without a layer.
+    /// Returns the next `count` biases, which belong to no layer.
     ///
     /// # Errors
-    /// There are too few.
+    /// The tensor has too few values.
     pub(super) fn biases(&mut self, count: usize) -> Result<Vec<f32>, PresenceNetError> {
         Ok(self.biases.take(count)?.to_vec())
     }
 
+    /// Checks that all values have been consumed.
+    ///
     /// # Errors
-    /// A tensor has more values than were taken.
+    /// A tensor has more values than have been consumed.
     pub(super) fn finish(self) -> Result<(), PresenceNetError> {
         self.weights.finish()?;
         self.scales.finish()?;
@@ -118,13 +122,16 @@ impl Tensor {
         if self.taken == self.values.len() { Ok(()) } else { Err(self.wrong_size()) }
     }
 
-    /// The error of a tensor whose size is not that of the layers taken.
+    /// Returns the error of a tensor whose size differs from that of the consumed layers.
     fn wrong_size(&self) -> PresenceNetError {
         PresenceNetError::Size { name: self.name, found: self.values.len(), expected: self.taken }
     }
 }
 
-/// The tensor of this name, checked for its type.
+/// Returns the tensor of this name.
+///
+/// # Errors
+/// The tensor is missing, or is of another type.
 fn tensor<'a>(
     tensors: &SafeTensors<'a>,
     name: &'static str,

@@ -1,4 +1,4 @@
-//! Headers of speech-presence networks, their limits, and why a file is refused.
+//! Headers of speech-presence networks, their valid ranges, and errors of invalid files.
 
 use crate::range;
 use crate::tensor_file::TensorFileError;
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum number of channels.
 pub(super) const MAX_CHANNELS: usize = 1024;
-/// Maximum number of layers of one kind, and of turns.
+/// Maximum number of convolutions before and after the recurrences, and of dual-path blocks.
 const MAX_LAYERS: usize = 32;
-/// Maximum dilation, pairs of frames.
+/// Maximum dilation, pairs of frames (frames in the causal network).
 const MAX_DILATION: usize = 256;
 
 /// Parameters and training data of a speech-presence network.
@@ -23,17 +23,17 @@ pub(crate) struct PresenceNetHeader {
     pub over_bands: usize,
     /// Gated recurrent units of each direction over frames, 1 to 1024.
     pub over_frames: usize,
-    /// Dilations of the convolutions before the recurrence, pairs of frames.
+    /// Dilations of the convolutions before the recurrences, pairs of frames (frames in the causal network).
     pub near: Vec<usize>,
-    /// Turns over bands and frames, 1 to 32.
+    /// Number of dual-path blocks over bands and frames, 1 to 32.
     pub turns: usize,
-    /// Dilations of the convolutions after it, pairs of frames.
+    /// Dilations of the convolutions after the recurrences, pairs of frames (frames in the causal network).
     pub after: Vec<usize>,
     /// Duration of the training mixtures, hours.
     pub hours: f64,
 }
 
-/// Why bytes are not a speech-presence network.
+/// Error of an invalid speech-presence network.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PresenceNetError {
@@ -67,7 +67,8 @@ pub enum PresenceNetError {
         name: &'static str,
         /// Number of values in the file.
         found: usize,
-        /// Expected number of values; of a tensor with too few, those up to the first layer that lacks some.
+        /// Expected number of values; for a tensor with too few, the number up to the end of the first incomplete
+        /// layer.
         expected: usize,
     },
     /// A scale or bias is not finite.
@@ -101,7 +102,7 @@ pub(super) fn within(name: &'static str, value: usize, most: usize) -> Result<()
     if (1..=most).contains(&value) { Ok(()) } else { Err(PresenceNetError::Range { name, value, most }) }
 }
 
-/// Checks number and dilations of layers; there may be none.
+/// Checks the number and the dilations of layers. No layers are valid.
 pub(super) fn within_reach(name: &'static str, dilations: &[usize]) -> Result<(), PresenceNetError> {
     within(name, dilations.len().max(1), MAX_LAYERS)?;
     dilations.iter().try_for_each(|&dilation| within(name, dilation, MAX_DILATION))

@@ -1,7 +1,7 @@
-//! Speech-presence network above 8 kHz, from the powers there and the log odds below.
+//! Speech-presence network above 8 kHz, whose inputs are the powers above 8 kHz and the log odds below.
 //!
-//! Full-band clean speech is scarce, and the high band follows from the low band to a good part, so the network is small:
-//! convolutions over pairs of frames, with the bands as channels.
+//! The network is small, as full-band clean speech is scarce and the low band largely determines the high band. It
+//! consists of convolutions over pairs of frames, with the bands as channels.
 
 use super::bands::Bands;
 use super::file::Parameters;
@@ -15,13 +15,13 @@ use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
 
 const FORMAT: Format = Format { name: "alphamf-presence-high-band", version: 2 };
-/// Number of its bands, up to 18 kHz.
+/// Number of bands above 8 kHz, up to 18 kHz.
 const HIGH_BANDS: usize = 20;
-/// Bins of each band.
+/// Number of bins in each high band.
 const WIDTH: usize = 32;
-/// Groups of the bands below 8 kHz.
+/// Number of groups of the bands below 8 kHz.
 const GROUPS: usize = 20;
-/// Bands of each group.
+/// Number of bands in each group.
 const SHARED: usize = BANDS / GROUPS;
 /// Input features of a frame.
 const INPUTS: usize = 2 * GROUPS + FEATURES * HIGH_BANDS;
@@ -33,7 +33,7 @@ struct HighBandPresenceNetHeader {
     pub window_seconds: f64,
     /// Channels of every layer, 1 to 1024.
     pub channels: usize,
-    /// Dilations of its layers but the first and the last, pairs of frames.
+    /// Dilations of all layers except the first and the last, pairs of frames.
     pub dilations: Vec<usize>,
     /// Duration of the training mixtures, hours.
     pub hours: f64,
@@ -47,7 +47,7 @@ pub(crate) struct HighBandPresenceNet {
     last: Convolution,
 }
 
-/// First bin of each high band, from the lowest bin there, and the number of bins.
+/// Returns the first bin of each high band, counted from the lowest bin above 8 kHz, and the end of the last band.
 fn high_edges() -> [usize; HIGH_BANDS + 1] {
     std::array::from_fn(|band| band * WIDTH)
 }
@@ -61,7 +61,7 @@ impl HighBandPresenceNet {
         Self::from_bytes(include_bytes!("../../models/presence-high-band-48k.safetensors"))
     }
 
-    /// Reads a network from the bytes of its file, which has the layout of that of a [`PresenceNet`](super::PresenceNet).
+    /// Reads a network from the bytes of its file, in the format of a [`PresenceNet`](super::PresenceNet) file.
     ///
     /// # Errors
     /// [`PresenceNetError`] if they are not a valid network.
@@ -79,9 +79,9 @@ impl HighBandPresenceNet {
         Ok(Self { first, local, last })
     }
 
-    /// Natural log odds of speech in the bins above 8 kHz (bins x frames), given the log odds on the bands below and `|X|^2`
-    /// above (bins x frames). Bins above 18 kHz, or above the last complete band, have the odds of that band. `None` without a
-    /// complete band, or if the bands below do not reach 8 kHz.
+    /// Returns the natural log odds of speech in the bins above 8 kHz (bins x frames), from the log odds on the bands
+    /// below and `|X|^2` above (bins x frames). Bins above 18 kHz, or above the last complete band, have the log odds
+    /// of the last complete band. `None` without a complete band, or if the bands below do not reach 8 kHz.
     pub(crate) fn log_odds(&self, low: &BandLogOdds, power_above: &[f32]) -> Option<Vec<f32>> {
         let frames = low.odds.len() / BANDS;
         let bins = power_above.len().checked_div(frames)?;
@@ -98,7 +98,7 @@ impl HighBandPresenceNet {
         Some(spread(&odds, &high_edges(), bins))
     }
 
-    /// The log odds, high bands x frames, two frames for each of the input.
+    /// Returns the log odds, high bands x frames: two frames for each frame of `input`.
     fn forward(&self, input: &Grid) -> Vec<f32> {
         let mut near = self.first.forward(input);
         rectify(&mut near);
@@ -107,8 +107,8 @@ impl HighBandPresenceNet {
     }
 }
 
-/// The input of the network: odds and levels below, averaged over groups of bands, and the features of each band above; two
-/// frames side by side. An odd last frame is repeated.
+/// Builds the input of the network: log odds and levels below 8 kHz, averaged over groups of bands, and the features of
+/// each band above. Each row holds two successive frames; an odd last frame is repeated.
 fn input(low: &BandLogOdds, above: &Bands, frames: usize) -> Grid {
     let mut grid = Grid::new(INPUTS * PAIR, 1, frames.div_ceil(PAIR));
     let levels: Vec<f32> = low.bands.relative_to_whole().collect();

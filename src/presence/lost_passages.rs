@@ -1,29 +1,30 @@
-//! Lost passages: those of a speaker whom the network takes for noise, because another one speaks before or after.
+//! Lost passages: speech that the network classifies as noise, because another speaker precedes or follows.
 //!
-//! A competing talker goes on beside the voice, as noise does; a speaker who takes turns is alone. So a passage is lost where nearly
-//! all of it is removed, while far less is removed from the voice.
+//! A competing talker overlaps the voice, as noise does; a speaker who takes turns does not. A passage is therefore
+//! lost if nearly all of it is removed, while far less power is removed during the voice.
 
 use super::soft_passages::{averaged, runs};
 use std::ops::Range;
 
-/// Frames to either side over which powers are averaged: 0.4 s in all.
+/// Frames on each side over which powers are averaged: 0.4 s in total.
 const REACH: usize = 12;
-/// Power that is kept of a lost passage relative to what is removed, at most: -6 dB.
+/// Maximum power kept in a lost passage relative to the power removed there: -6 dB.
 const MAX_KEPT: f64 = 0.25;
-/// Power that is removed from the voice relative to that of a lost passage, at most: -6 dB. At -5 dB, competing talkers are kept.
+/// Maximum power removed during the voice relative to the power removed in a lost passage: -6 dB. At -5 dB, competing
+/// talkers are kept.
 const MAX_BESIDE: f64 = 0.25;
-/// Frames of a lost passage, and of the voice, at least: 0.5 s.
+/// Minimum number of frames of a lost passage, and of the voice: 0.5 s.
 const MIN_FRAMES: usize = 32;
-/// Frames of the longest lost passage, at least: 1 s. A cry or a bark beside a voice is shorter.
+/// Minimum number of frames of the longest lost passage: 1 s. A cry or a bark next to a voice is shorter.
 const MIN_LONGEST_FRAMES: usize = 62;
 
-/// Powers by frame, divided by an estimate of the network.
+/// Kept and removed power of each frame, by an estimate of the network.
 pub(super) struct Division {
     pub(super) kept: Vec<f64>,
     pub(super) removed: Vec<f64>,
 }
 
-/// The lost passages, among frames that are loud.
+/// Returns the lost passages, among frames for which `is_loud` is true.
 pub(super) fn lost_passages(estimate: &Division, is_loud: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
     let [kept, removed] = [&estimate.kept, &estimate.removed].map(|powers| averaged(powers, REACH));
     let frames = kept.len();
@@ -51,7 +52,8 @@ fn mean(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Frames of which `lost` are removed but for -20 dB, and `beside` of the others; the last 100 are soft.
+    /// Lost passages of 600 frames: all but -20 dB is removed in `lost`, the fraction `beside` elsewhere. The last 100
+    /// frames are soft.
     fn found(lost: Range<usize>, beside: f64) -> Vec<Range<usize>> {
         let removed: Vec<f64> = (0..600).map(|t| if lost.contains(&t) { 0.99 } else { beside }).collect();
         let kept = removed.iter().map(|removed| 1.0 - removed).collect();

@@ -1,12 +1,12 @@
 //! Speech-presence network: log odds of speech in each time-frequency bin.
 //!
 //! The factorisation distinguishes speech from noise by spectra and stationarity, which fails for transient or harmonic
-//! noise. The network is trained on mixtures of speech with many kinds of real noise. Its input is the log power on [`BANDS`]
-//! bands, relative to the mean of the recording and to the quiet level of each band, in a whole block.
+//! noise. The network is trained on mixtures of speech with many kinds of real noise. Its input is the log power of a
+//! whole block on [`BANDS`] bands, relative to the mean of the recording and to the quiet level of each band.
 //!
-//! The network resolves what distinguishes speech from other sounds; the posterior resolves the fine structure of the
-//! spectrum, the channel and steady noise. The noise estimate of the model starts from the network's log odds, and a
-//! logarithmic opinion pool fuses the two.
+//! The network separates speech from other sounds; the posterior models the fine structure of the spectrum, the channel
+//! and steady noise. The noise estimate of the model starts from the network's log odds, and a logarithmic opinion pool
+//! fuses the log odds of network and model.
 
 mod bands;
 mod causal;
@@ -35,7 +35,7 @@ pub(crate) use pool::{PoolChange, PoolNet, trace_pool};
 use sizes::BANDS;
 use soft_passages::SoftPassages;
 
-/// One in so many of the log odds of a recording lies above its certainty.
+/// Reciprocal of the fraction of log odds above the certainty of a recording: 0.5 %.
 const LIKELIEST: usize = 200;
 
 /// Estimates the log odds of speech in each time-frequency bin of a recording.
@@ -77,9 +77,9 @@ impl PresenceNet {
         &self.header
     }
 
-    /// Natural log odds of speech on bands, given `|X|^2` (bins x frames, in any unit) of frames 16 ms apart and bins
-    /// 15.625 Hz apart. Soft and lost passages whose power varies by at least the factor `variation` are estimated twice, and
-    /// the higher odds count; with 1 all of them are.
+    /// Estimates the natural log odds of speech on bands, from `|X|^2` (bins x frames, in any unit) of frames 16 ms
+    /// apart and bins 15.625 Hz apart. Soft and lost passages whose power varies by at least the factor `variation` are
+    /// estimated twice; the higher log odds apply. A `variation` of 1 includes all of these passages.
     pub(crate) fn band_log_odds(&self, power: &[f32], bins: usize, variation: f64) -> BandLogOdds {
         let bands = Bands::new(power, bins, &edges(), None);
         let frames = power.len() / bins;
@@ -98,11 +98,11 @@ impl PresenceNet {
 
 /// Log odds of speech on bands.
 pub(crate) struct BandLogOdds {
-    /// The powers they were estimated from.
+    /// Powers from which the log odds were estimated.
     bands: Bands,
     /// The log odds of speech, [`BANDS`] x frames.
     odds: Vec<f32>,
-    /// The log odds above which one in [`LIKELIEST`] lies; `None` without bands.
+    /// Level exceeded by one in [`LIKELIEST`] of the log odds; `None` without bands.
     certainty: Option<f32>,
 }
 
@@ -116,13 +116,13 @@ impl BandLogOdds {
         this
     }
 
-    /// The log odds of the bands of the recording, frame after frame.
+    /// Returns the log odds of the bands of the recording, bands x frames.
     fn present_odds(&self) -> Vec<f32> {
         let present = self.bands.present;
         self.odds.chunks_exact(BANDS).flat_map(|frame| &frame[..present]).copied().collect()
     }
 
-    /// Whether the network is certain of speech somewhere; it is without bands, as nothing could make it more so.
+    /// Whether the network is certain of speech anywhere. Without bands it is, as there is nothing to correct.
     pub(crate) fn is_certain(&self) -> bool {
         self.certainty.is_none_or(|certainty| certainty >= pool::CERTAIN.1)
     }

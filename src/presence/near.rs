@@ -1,25 +1,26 @@
-//! Whether there is speech near a frame at all: peaks of steady noise that look like speech are removed where there is none.
+//! Probability of speech near a frame. Where it is low, speech-like spectral peaks of steady noise are removed.
 
 use crate::kernels::vector;
 
-/// Frames to either side within which speech counts as near.
+/// Frames on each side within which speech counts as near.
 const NEAR_FRAMES: usize = 16;
-/// Number of bins in which near speech has high log odds; peaks of noise have them in fewer.
+/// Rank of the log odds that represent a frame: speech has high log odds in at least this number of bins, peaks of
+/// noise in fewer.
 const PRESENT_BINS: usize = 8;
-/// Log odds at which speech is near with even odds, and the slope of its log odds; tuned on white noise and speech
-/// (eval/results).
+/// Log odds, at that rank, at which speech is near with probability 1/2, and slope of the log odds of near speech;
+/// tuned on white noise and speech (eval/results).
 const MIN_LOG_ODDS: f32 = -1.0;
 const SLOPE: f32 = 4.0;
 
-/// Time within which past speech counts as near, live, s.
+/// Time within which past speech counts as near in real-time processing, s.
 const RECENT_SECONDS: f64 = 0.4;
-/// Number of bins in which recent speech has high log odds, and those of even odds: the causal network has higher peaks in
-/// noise.
+/// Rank of the log odds that represent a frame, and log odds for a probability of 1/2, in real-time processing. The
+/// causal network has higher peaks in noise.
 const RECENT_BINS: usize = 16;
 const RECENT_LOG_ODDS: f32 = -0.6;
 
-/// Probability of speech near each frame, from log odds of speech (bins x frames): by the [`PRESENT_BINS`]-th highest of a
-/// frame.
+/// Returns the probability of speech near each frame, from log odds of speech (bins x frames). The [`PRESENT_BINS`]-th
+/// highest log odds represent a frame.
 pub(crate) fn frame_presence(log_odds: &[f32], bins: usize) -> Vec<f32> {
     let mut sorted = vec![0.0; bins];
     let odds: Vec<f32> =
@@ -34,43 +35,43 @@ pub(crate) fn frame_presence(log_odds: &[f32], bins: usize) -> Vec<f32> {
         .collect()
 }
 
-/// The probability of speech in the last 0.4 s, frame by frame, without allocation.
+/// Estimator of the probability of speech in the last 0.4 s, frame by frame. Allocates nothing after construction.
 #[derive(Debug, Clone)]
 pub(crate) struct RecentPresence {
-    /// The [`RECENT_BINS`]-th highest log odds of the last frames, a ring.
+    /// Ring buffer of the [`RECENT_BINS`]-th highest log odds of each of the last frames.
     odds: Vec<f32>,
-    /// Place of the oldest.
+    /// Index of the oldest entry.
     oldest: usize,
     sorted: Vec<f32>,
 }
 
 impl RecentPresence {
-    /// For frames of `bins` bins, `frame_seconds` apart.
+    /// Creates an estimator for frames of `bins` bins, `frame_seconds` apart.
     pub(crate) fn new(bins: usize, frame_seconds: f64) -> Self {
         let frames = (RECENT_SECONDS / frame_seconds).round() as usize;
         Self { odds: vec![f32::NEG_INFINITY; frames.max(1)], oldest: 0, sorted: vec![0.0; bins] }
     }
 
-    /// Takes the log odds of speech of the next frame, one per bin.
+    /// Adds the log odds of speech of the next frame, one per bin, and returns the probability.
     pub(crate) fn update(&mut self, log_odds: &[f32]) -> f32 {
         self.odds[self.oldest] = nth_highest(log_odds, RECENT_BINS, &mut self.sorted);
         self.oldest = (self.oldest + 1) % self.odds.len();
         probability(&self.odds, RECENT_LOG_ODDS)
     }
 
-    /// Forgets all frames.
+    /// Discards all frames.
     pub(crate) fn reset(&mut self) {
         self.odds.fill(f32::NEG_INFINITY);
     }
 }
 
-/// The `place`-th highest of the values, at most as many as there are; `sorted` has room for them.
+/// Returns the `place`-th highest value, or the lowest of fewer values. `sorted` is a buffer of the length of `values`.
 fn nth_highest(values: &[f32], place: usize, sorted: &mut [f32]) -> f32 {
     sorted.copy_from_slice(values);
     *sorted.select_nth_unstable_by(place.min(values.len()) - 1, |a, b| b.total_cmp(a)).1
 }
 
-/// The probability of speech by the highest of the log odds of near frames, and those of even odds.
+/// Returns the probability of speech from the highest log odds of near frames, which is 1/2 at log odds of `even`.
 fn probability(near: &[f32], even: f32) -> f32 {
     vector::logistic(SLOPE * (near.iter().copied().fold(f32::NEG_INFINITY, f32::max) - even))
 }
@@ -95,7 +96,7 @@ mod tests {
         let mut recent = RecentPresence::new(BINS, 0.008);
         assert!(recent.update(&frame(RECENT_BINS - 1)) < 0.01);
         assert!(recent.update(&frame(RECENT_BINS)) > 0.99);
-        // Fewer bins than places: all of them.
+        // With fewer bins than the rank, the lowest log odds count.
         assert!(RecentPresence::new(3, 0.008).update(&[6.0; 3]) > 0.99);
     }
 

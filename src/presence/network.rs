@@ -1,6 +1,6 @@
-//! The networks of whole recordings and of the past: convolutions around gated recurrent units over bands and over frames, in
-//! turns (Luo, Chen and Yoshioka 2020, "Dual-path RNN: efficient long sequence modeling for time-domain single-channel speech
-//! separation").
+//! Networks of whole recordings and causal networks: convolutions around alternating gated recurrent units over bands
+//! and over frames (Luo, Chen and Yoshioka 2020, "Dual-path RNN: efficient long sequence modeling for time-domain
+//! single-channel speech separation").
 
 use super::file::Parameters;
 use super::header::{PresenceNetError, PresenceNetHeader};
@@ -12,20 +12,20 @@ use crate::tensor_file::{self, Format};
 /// Slope of the activation function below zero: a leaky rectifier.
 const LEAK: f32 = 0.1;
 
-/// A kind of network.
+/// Variant of the network.
 pub(super) struct Kind {
     format: Format,
     /// Frames of a place.
     frames: usize,
-    /// Whether a frame depends on later ones.
+    /// Whether the output for a frame depends on later frames.
     has_future: bool,
 }
 
 impl Kind {
-    /// The networks of whole recordings.
+    /// Networks of whole recordings.
     pub(super) const WHOLE: Self =
         Self { format: Format { name: "alphamf-presence", version: 3 }, frames: PAIR, has_future: true };
-    /// The network of the past alone.
+    /// Causal network.
     pub(super) const CAUSAL: Self =
         Self { format: Format { name: "alphamf-presence-causal", version: 2 }, frames: 1, has_future: false };
 }
@@ -34,10 +34,10 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Network {
     pub first: Convolution,
-    /// Biases of the places, places x channels.
+    /// Biases per place, places x channels, added to the output of the first layer.
     pub places: Vec<f32>,
     pub near: Vec<Convolution>,
-    /// Over bands, and over frames.
+    /// Dual-path blocks: a recurrence over bands, then one over frames.
     pub turns: Vec<[Recurrence; 2]>,
     pub after: Vec<Convolution>,
     pub last: Convolution,
@@ -62,7 +62,7 @@ impl Network {
         let &PresenceNetHeader { channels, over_bands, over_frames, turns, .. } = header;
         let future = usize::from(kind.has_future);
         let reach = Reach { frames: (1, future), bands: 1 };
-        // Fields are evaluated in this order, which is that of the file.
+        // The fields are evaluated in this order, which is the order of the layers in the file.
         Ok(Self {
             first: parameters.convolution([FEATURES * kind.frames * GROUP, channels], reach, 1)?,
             places: parameters.biases(PLACES * channels)?,
@@ -80,7 +80,7 @@ impl Network {
         })
     }
 
-    /// The log odds of a whole recording, bands x frames, two frames for each of the input.
+    /// Returns the log odds of a whole recording, bands x frames: two frames for each frame of `input`.
     pub(super) fn forward(&self, input: &Grid) -> Vec<f32> {
         let mut grid = self.first.forward(input);
         rectify_with(&mut grid, &self.places);
@@ -94,7 +94,7 @@ impl Network {
     }
 }
 
-/// The log odds of both frames of every pair, bands x frames.
+/// Rearranges the output of the last layer, with a pair of frames in each row, into log odds of bands x frames.
 fn odds_of(output: &Grid) -> Vec<f32> {
     let mut odds = Vec::with_capacity(output.values.len());
     for row in output.values.chunks_exact(output.row()) {
@@ -106,7 +106,7 @@ fn odds_of(output: &Grid) -> Vec<f32> {
     odds
 }
 
-/// Adds the biases of the places to every frame, and rectifies.
+/// Adds the biases of the places to every frame, and applies the activation function.
 fn rectify_with(grid: &mut Grid, biases: &[f32]) {
     let row = grid.row();
     for row in grid.values.chunks_exact_mut(row) {

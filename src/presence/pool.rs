@@ -1,9 +1,9 @@
-//! Where the network is not certain of speech: how far the pool of model and network trusts it.
+//! Correction of the opinion pool of model and network where the network is not certain of speech.
 //!
-//! The network misses voices that are unlike those it was trained on: cries, shouts, whispers. Its log odds are then low in
-//! the whole block. A second, small network compares the log odds of both, and gives for every band and pair of frames a
-//! change of the network's weight in the pool and a shift of the pooled log odds. Blocks in which the network is certain of
-//! speech anywhere are left as they are, bit for bit.
+//! The network misses voices unlike those in its training data: cries, shouts, whispers. Its log odds are then low in
+//! the whole block. A second, small network compares the log odds of model and network. For every band and pair of
+//! frames, it returns a change of the network's weight in the pool, and a shift of the pooled log odds. Blocks in which
+//! the network is certain of speech anywhere stay bit-identical.
 
 mod inputs;
 #[cfg(test)]
@@ -20,9 +20,9 @@ use inputs::{Evidence, INPUTS};
 
 /// Units of the hidden layers.
 const HIDDEN: [usize; 2] = [32, 16];
-/// Bound of the shift.
+/// Maximum magnitude of the shift of the pooled log odds.
 const MAX_SHIFT: f32 = 8.0;
-/// Certainty below which changes apply in full, and above which not at all.
+/// Certainty, log odds, up to which changes apply in full, and from which they do not apply.
 pub(super) const CERTAIN: (f32, f32) = (1.0, 4.0);
 const FORMAT: Format = Format { name: "alphamf-pool", version: 1 };
 
@@ -34,14 +34,14 @@ pub(crate) struct PoolNet {
     third: Vec<f32>,
 }
 
-/// A change of the pool in a block.
+/// Change of the pool in a block.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PoolChange {
     /// Added to the log odds of the network's weight, bins x frames.
     pub weight: Vec<f32>,
     /// Added to the pooled log odds, bins x frames.
     pub shift: Vec<f32>,
-    /// How much of the change applies, 0 to 1. Both matrices contain it.
+    /// Fraction of the change that applies, 0 to 1. Both matrices are already scaled by it.
     pub fraction: f32,
 }
 
@@ -57,8 +57,8 @@ impl PoolNet {
         Ok(Self { first, second, third })
     }
 
-    /// The change of the pool of a block, given the network's log odds and the model's gain (bins x frames); `None` where the
-    /// network is certain.
+    /// Returns the change of the pool in a block, from the network's log odds and the model's gain (bins x frames).
+    /// `None` if the network is certain of speech.
     pub(crate) fn change(&self, network: &BandLogOdds, gain: &[f32], bins: usize) -> Option<PoolChange> {
         let certainty = network.certainty?;
         let fraction = ((CERTAIN.1 - certainty) / (CERTAIN.1 - CERTAIN.0)).min(1.0);
@@ -76,7 +76,7 @@ impl PoolNet {
         for (pair, inputs) in pairs {
             self.outputs(inputs, &mut bands);
             for (of_bands, of_bins) in [(&mut bands.0, &mut weight), (&mut bands.1, &mut shift)] {
-                // Missing bands are like the highest.
+                // Bands above those of the recording get the values of its highest band.
                 let highest = of_bands[inputs.len() - 1];
                 of_bands[inputs.len()..].fill(highest);
                 of_bands.iter_mut().for_each(|value| *value *= fraction);
@@ -90,7 +90,7 @@ impl PoolNet {
         Some(PoolChange { weight, shift, fraction })
     }
 
-    /// Change of the weight and shift of each band, by its inputs.
+    /// Computes the change of the weight and the shift of each band from its inputs.
     fn outputs(&self, inputs: &[[f32; INPUTS]], (weight, shift): &mut ([f32; BANDS], [f32; BANDS])) {
         vector::dispatch(
             #[inline(always)]
@@ -107,7 +107,7 @@ impl PoolNet {
     }
 }
 
-/// An affine layer.
+/// Applies an affine layer.
 #[inline(always)]
 fn layer<const OUTPUTS: usize>(parameters: &[f32], inputs: &[f32]) -> [f32; OUTPUTS] {
     let (rows, biases) = parameters.split_at(inputs.len() * OUTPUTS);

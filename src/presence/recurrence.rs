@@ -1,5 +1,5 @@
-//! Gated recurrent units (Cho et al. 2014, "Learning phrase representations using RNN encoder-decoder") over bands or over
-//! frames, added to their input.
+//! Gated recurrent units (Cho et al. 2014, "Learning phrase representations using RNN encoder-decoder") over bands or
+//! over frames, whose output is added to their input.
 
 use super::file::Parameters;
 use super::header::PresenceNetError;
@@ -9,23 +9,25 @@ use crate::kernels::vector;
 use crate::parallel::*;
 use pulp::{Arch, Simd, WithSimd};
 
-/// Added to a variance before its root is divided by.
+/// Term added to a variance before division by its square root.
 const ADDED_VARIANCE: f32 = 1e-5;
-/// Sums that are computed together.
+/// Number of sums or units computed together by SIMD.
 const LANES: usize = 16;
-/// Units that are computed together.
+/// Number of units computed together if fewer than [`LANES`] remain.
 const UNITS: usize = 8;
 
-/// A recurrence in both directions, or onwards alone. Its input is normalised: every cell has mean zero and variance one.
+/// A recurrence in both directions, or forwards only. Its input is normalised: every cell has mean zero and variance
+/// one.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Recurrence {
-    /// Onwards, then backwards.
+    /// Forwards, then backwards.
     directions: Vec<GatedUnits>,
     /// Biases of the output.
     biases: Vec<f32>,
 }
 
-/// One direction: reset gates, update gates and candidates, from the input and from the state; and the weights of the output.
+/// One direction of a recurrence: layers from input and state to reset gates, update gates and candidates, and the
+/// weights of the output.
 #[derive(Debug, Clone, PartialEq)]
 struct GatedUnits {
     is_backwards: bool,
@@ -36,22 +38,22 @@ struct GatedUnits {
     output: PackedMatrix,
 }
 
-/// Sequences whose cells lie end to end.
+/// Layout of sequences in a contiguous array of cells.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sequences {
     count: usize,
     steps: usize,
-    /// Cells from one sequence to the next, and from one step to the next.
+    /// Distance between sequences, and between steps, in cells.
     strides: (usize, usize),
 }
 
 impl Sequences {
-    /// The sequences over the bands of each frame.
+    /// Returns the layout of sequences over the bands of each frame.
     pub(super) const fn over_bands(frames: usize, bands: usize) -> Self {
         Self { count: frames, steps: bands, strides: (bands, 1) }
     }
 
-    /// The sequences over the frames of each band.
+    /// Returns the layout of sequences over the frames of each band.
     pub(super) const fn over_frames(frames: usize, bands: usize) -> Self {
         Self { count: bands, steps: frames, strides: (1, bands) }
     }
@@ -61,7 +63,7 @@ impl Sequences {
     }
 }
 
-/// Buffers of a recurrence, those of its directions end to end.
+/// Buffers of a recurrence, one direction after the other.
 #[derive(Debug, Clone)]
 pub(super) struct Buffers {
     normalised: Vec<f32>,
@@ -70,7 +72,7 @@ pub(super) struct Buffers {
     passed: Vec<f32>,
 }
 
-/// Reset gates, update gates and candidates of some cells: what comes from the input, and from the states.
+/// Contributions of the input and of the states to reset gates, update gates and candidates.
 #[derive(Debug, Clone)]
 struct Gates {
     from_input: Vec<f32>,
@@ -85,7 +87,7 @@ impl Gates {
 }
 
 impl Recurrence {
-    /// The next recurrence of the file, in one or two directions.
+    /// Reads the next recurrence of the file, in one or two directions.
     ///
     /// # Errors
     /// A tensor has too few values.
@@ -99,7 +101,7 @@ impl Recurrence {
             .map(|_| Ok([parameters.layer(channels, 3 * units)?, parameters.layer(units, 3 * units)?]))
             .collect::<Result<Vec<_>, PresenceNetError>>()?;
         let (output, biases) = parameters.layer(directions * units, channels)?;
-        // The states of both directions lie side by side.
+        // The output layer takes the concatenated states of both directions.
         let directions = layers
             .into_iter()
             .zip(output.chunks_exact(units * channels))
@@ -127,12 +129,12 @@ impl Recurrence {
         }
     }
 
-    /// States before the first step.
+    /// Returns the states before the first step.
     pub(super) fn initial_states(&self, sequences: Sequences) -> Vec<f32> {
         vec![0.0; self.directions.len() * sequences.count * self.units()]
     }
 
-    /// Adds the output over the bands of each frame.
+    /// Adds the output of the recurrence over the bands of each frame to `grid`.
     pub(super) fn add_over_bands(&self, grid: &mut Grid) {
         let (bands, row) = (grid.bands, grid.row());
         let whole = Sequences::over_bands(FRAMES_AT_ONCE, bands);
@@ -146,7 +148,8 @@ impl Recurrence {
         );
     }
 
-    /// Adds the output to rows of cells; `states` are those before the first step, and then those after the last.
+    /// Adds the output of the recurrence to rows of cells. `states` holds the states before the first step, and on
+    /// return those after the last.
     pub(super) fn add(
         &self,
         rows: &mut [f32],
@@ -165,7 +168,7 @@ impl Recurrence {
         }
     }
 
-    /// Adds the output over the frames of each band.
+    /// Adds the output of the recurrence over the frames of each band to `grid`.
     pub(super) fn add_over_frames(&self, grid: &mut Grid) {
         let (bands, at_once, units) = (grid.bands, FRAMES_AT_ONCE * grid.row(), self.units());
         let mut normalised = vec![0.0; grid.values.len()];
@@ -184,7 +187,7 @@ impl Recurrence {
 }
 
 impl GatedUnits {
-    /// From weights and biases of the layers of input and state, and weights of the output.
+    /// Packs the weights and biases of the layers of input and state, and the weights of the output.
     fn new(
         is_backwards: bool,
         [input, state]: [(Vec<f32>, Vec<f32>); 2],
@@ -203,17 +206,17 @@ impl GatedUnits {
         Self { is_backwards, input, input_biases, state, state_biases, output }
     }
 
-    /// Number of gates of a cell, with those of no unit after the others.
+    /// Number of gate values of a cell, including padding at the end.
     fn width(&self) -> usize {
         self.state.outputs
     }
 
-    /// The place of a step in its sequence.
+    /// Returns the index of a step in its sequence.
     fn place(&self, step: usize, steps: usize) -> usize {
         if self.is_backwards { steps - 1 - step } else { step }
     }
 
-    /// The states after every step over frames.
+    /// Returns the states after every step over frames.
     fn pass_frames(&self, cells: &[f32], bands: usize) -> Vec<f32> {
         let (units, channels) = (self.state.inputs, self.input.inputs);
         let mut passed = vec![0.0; cells.len() / channels * units];
@@ -235,8 +238,8 @@ impl GatedUnits {
     }
 }
 
-/// Rows of three gates of so many units in the order in which [`advance`] takes them: the gates of [`LANES`] units, then those of
-/// the next.
+/// Reorders rows of three gates of `units` units to the order in [`advance`]: all gates of the first [`LANES`] units,
+/// then those of the next.
 fn in_groups(rows: &[f32], units: usize) -> Vec<f32> {
     let of_group = |first: usize| {
         (0..3).flat_map(move |gate| gate * units + first..gate * units + units.min(first + LANES))
@@ -245,7 +248,7 @@ fn in_groups(rows: &[f32], units: usize) -> Vec<f32> {
     rows.chunks_exact(order.len()).flat_map(|row| order.iter().map(|&from| row[from])).collect()
 }
 
-/// Advances the states of all directions through all steps, and keeps those after every step.
+/// Advances the states of all directions through all steps, and stores the states after every step in `passed`.
 fn pass(
     directions: &[GatedUnits],
     cells: &[f32],
@@ -284,7 +287,7 @@ fn pass(
     }
 }
 
-/// The pass of a single sequence, of which a step takes as long as a call.
+/// Pass over a single sequence. All steps share one SIMD dispatch, as a dispatch takes as long as a step.
 struct Pass<'a> {
     directions: &'a [GatedUnits],
     steps: usize,
@@ -302,7 +305,7 @@ impl WithSimd for Pass<'_> {
         let (units, width) = (directions[0].state.inputs, directions[0].width());
         let from_states = &mut from_states[..width];
         for step in 0..steps {
-            // In turns, so that a step of one direction is computed while the other waits for its own.
+            // Directions alternate, so that a step of one is computed while the other waits for its last state.
             for (index, direction) in directions.iter().enumerate() {
                 let cell = index * steps + direction.place(step, steps);
                 let state = &mut states[index * units..][..units];
@@ -314,11 +317,11 @@ impl WithSimd for Pass<'_> {
     }
 }
 
-/// The next state, by what comes from the state and from the input: reset gates, update gates, candidates. It is kept in
-/// `passed`, too.
+/// Advances `state` by one step, and copies it to `passed`. `moved` and `given` are the contributions of state and
+/// input to reset gates, update gates and candidates.
 #[inline(always)]
 fn advance(state: &mut [f32], moved: &[f32], given: &[f32], passed: &mut [f32]) {
-    // Groups of fixed sizes, so that all but the last units are computed by SIMD.
+    // Groups have fixed sizes, so that SIMD computes all but the last units.
     let (states, rest) = state.as_chunks_mut::<LANES>();
     let (moved, moved_rest) = moved.split_at(3 * LANES * states.len());
     let (given, given_rest) = given.split_at(3 * LANES * states.len());
@@ -342,7 +345,7 @@ fn advance(state: &mut [f32], moved: &[f32], given: &[f32], passed: &mut [f32]) 
     }
 }
 
-/// The next state of `N` of the units, from `first` on.
+/// Advances the states of `N` of the units, from unit `first` on.
 #[inline(always)]
 fn advance_units<const N: usize>(
     state: &mut [f32; N],
@@ -361,7 +364,7 @@ fn advance_units<const N: usize>(
     }
 }
 
-/// Each of the three gates of `N` of the units, from `first` on.
+/// Returns each of the three gates of `N` of the units, from unit `first` on.
 #[inline(always)]
 fn gates<const N: usize>(of: &[f32], units: usize, first: usize) -> [&[f32; N]; 3] {
     let [reset, update, new] = [first, units + first, 2 * units + first];
@@ -374,7 +377,7 @@ fn gate<const N: usize>(of: &[f32], first: usize) -> &[f32; N] {
     of[first..].first_chunk().expect("gates of all units")
 }
 
-/// Every cell with mean zero and variance one over its channels.
+/// Normalises every cell to mean zero and variance one over its channels.
 fn normalise(cells: &[f32], channels: usize, normalised: &mut [f32]) {
     vector::dispatch(
         #[inline(always)]
@@ -390,7 +393,7 @@ fn normalise(cells: &[f32], channels: usize, normalised: &mut [f32]) {
     );
 }
 
-/// The sum of a function of the values, in an order that has room for SIMD.
+/// Sums a function of the values, in an order suitable for SIMD.
 #[inline(always)]
 fn sum(values: &[f32], of: impl Fn(f32) -> f32) -> f32 {
     let (groups, rest) = values.as_chunks::<LANES>();
@@ -401,7 +404,7 @@ fn sum(values: &[f32], of: impl Fn(f32) -> f32) -> f32 {
     sums.iter().sum::<f32>() + rest.iter().map(|&value| of(value)).sum::<f32>()
 }
 
-/// Adds the same values to every cell.
+/// Adds `values` to every cell.
 fn add_to_cells(cells: &mut [f32], values: &[f32]) {
     for cell in cells.chunks_exact_mut(values.len()) {
         cell.iter_mut().zip(values).for_each(|(x, value)| *x += value);
@@ -443,7 +446,7 @@ mod tests {
         Recurrence { directions, biases: values(CHANNELS, 2) }
     }
 
-    /// What the recurrence over the cells of one sequence adds to them, by its definition.
+    /// Output of the recurrence over the cells of one sequence, by its definition.
     fn expected(units: usize, cells: &[f32]) -> Vec<f32> {
         let count = cells.len() / CHANNELS;
         let mut normalised = vec![0.0; cells.len()];

@@ -1,34 +1,35 @@
-//! A second estimate of soft passages: beside a louder voice, the network takes a softer one for noise; at the same level it
-//! mostly does not. Passages that are [lost](super::lost_passages) are estimated twice, too.
+//! Second estimate of soft passages. Next to a louder voice, the network classifies a softer one as noise; at equal
+//! levels it mostly does not. Passages that are [lost](super::lost_passages) are estimated twice, too.
 
 use super::lost_passages::{Division, lost_passages};
 use super::sizes::{BANDS, PAIR};
 use crate::kernels::convolution::Grid;
 use std::ops::Range;
 
-/// Frames to either side over which the level is averaged: 1 s in all.
+/// Frames on each side over which the level is averaged: 1 s in total.
 const REACH: usize = 31;
 /// Bins whose power is the level: 0.1 to 4 kHz.
 pub(super) const BINS: Range<usize> = 6..257;
-/// The level of a soft passage relative to the loudest, at most, as a factor of power: -8 dB.
+/// Maximum level of a soft passage relative to the loudest level, as a ratio of powers: -8 dB.
 pub(super) const SOFT: f64 = 0.158_489;
-/// The level that passages are attenuated to, relative to the loudest second, as a factor of power: -18 dB.
+/// Level to which louder frames are attenuated, relative to the loudest second, as a ratio of powers: -18 dB.
 const COMMON: f64 = 0.015_849;
-/// Amount by which the log odds of the second estimate are lowered, as noise in pauses is as loud as speech there.
+/// Margin by which the log odds of the second estimate are lowered: in it, noise in pauses is as loud as speech.
 pub(super) const MARGIN: f32 = 1.0;
-/// Frames before and after a soft passage that the network receives as well, unless it is a long one.
+/// Frames of context before and after a soft passage that the network receives, too; a long passage has none.
 const CONTEXT: usize = 16;
-/// Frames of a long passage, at least: 1 s. It reaches to the louder voice beside it, which the network does not receive: beside that
-/// voice, it takes the softer one for noise. Shorter passages are mostly pauses, in which a competing talker would be kept.
+/// Minimum number of frames of a long passage: 1 s. It extends up to the adjacent louder voice, which the network does
+/// not receive: next to that voice, it classifies the softer one as noise. Shorter passages are mostly pauses, in which
+/// a competing talker would be kept without context.
 const LONG: usize = 62;
-/// A long passage ends where the power of a syllable is higher than its loudest one by this factor, 3 dB.
+/// A long passage ends where the power of a syllable exceeds the loudest one in the passage by this factor: 3 dB.
 const LOUDER: f64 = 2.0;
-/// Power relative to the loudest second at which it ends, too: -3 dB.
+/// Power of a syllable, relative to the loudest second, at which a long passage always ends: -3 dB.
 const LOUD: f64 = 0.5;
-/// Frames over which the power is averaged to find how much it varies in a passage.
+/// Frames of a syllable, over which the power is averaged to measure its variation in a passage.
 const SYLLABLE: usize = 4;
 
-/// Where the passages of a recording are that are estimated twice.
+/// Passages of a recording that are estimated twice.
 pub(super) struct SoftPassages {
     /// Power averaged over a second, by frame.
     levels: Vec<f64>,
@@ -36,33 +37,34 @@ pub(super) struct SoftPassages {
     loudest: f64,
     /// Power by frame.
     powers: Vec<f64>,
-    /// Whether a frame is in such a passage.
-    twice: Vec<bool>,
+    /// Whether each frame is in a passage that is estimated twice.
+    is_estimated_twice: Vec<bool>,
 }
 
 impl SoftPassages {
-    /// The soft passages of powers (bins x frames), and the lost passages of a first estimate that divides the powers in [`BINS`]
-    /// like this.
+    /// Finds the soft passages of powers (bins x frames), and the lost passages of the first estimate. `estimate` is
+    /// its division of the powers in [`BINS`].
     pub(super) fn new(power: &[f32], bins: usize, estimate: &Division) -> Self {
         let range = BINS.start.min(bins)..BINS.end.min(bins);
         let of_frame = |frame: &[f32]| frame[range.clone()].iter().map(|&x| f64::from(x)).sum();
         let powers: Vec<f64> = power.chunks_exact(bins).map(of_frame).collect();
         let levels = averaged(&powers, REACH);
         let loudest = levels.iter().copied().fold(0.0, f64::max);
-        let twice: Vec<bool> = levels.iter().map(|&level| level < SOFT * loudest).collect();
-        let lost = lost_passages(estimate, |frame| !twice[frame]);
-        let mut this = Self { levels, loudest, powers, twice };
+        let is_estimated_twice: Vec<bool> = levels.iter().map(|&level| level < SOFT * loudest).collect();
+        let lost = lost_passages(estimate, |frame| !is_estimated_twice[frame]);
+        let mut this = Self { levels, loudest, powers, is_estimated_twice };
         this.extend_long();
-        lost.into_iter().for_each(|passage| this.twice[passage].fill(true));
+        lost.into_iter().for_each(|passage| this.is_estimated_twice[passage].fill(true));
         this
     }
 
-    /// Extends long passages to the louder voice beside them, which raises the level of the last half second.
+    /// Extends long passages up to the adjacent louder voice, which raises the averaged levels within half a second.
     fn extend_long(&mut self) {
         let syllables = averaged(&self.powers, SYLLABLE / 2);
         let [at_least, at_most] = [SOFT, LOUD].map(|factor| factor * self.loudest);
         let frames = syllables.len();
-        let long: Vec<_> = runs(frames, |frame| self.twice[frame]).filter(|run| run.len() >= LONG).collect();
+        let long: Vec<_> =
+            runs(frames, |frame| self.is_estimated_twice[frame]).filter(|run| run.len() >= LONG).collect();
         for Range { start, end } in long {
             let loudest = syllables[start..end].iter().copied().fold(0.0, f64::max);
             let loud = (LOUDER * loudest).clamp(at_least, at_most);
@@ -72,7 +74,7 @@ impl SoftPassages {
             for (beside, nearest) in [(start - before..start, start), (end..end + after, end - 1)] {
                 let level = self.levels[nearest];
                 self.levels[beside.clone()].fill(level);
-                self.twice[beside].fill(true);
+                self.is_estimated_twice[beside].fill(true);
             }
         }
     }
@@ -93,7 +95,7 @@ impl SoftPassages {
     fn with_context(&self, variation: f64) -> Vec<Range<usize>> {
         let frames = self.levels.len();
         let mut passages: Vec<Range<usize>> = Vec::new();
-        for passage in runs(frames, |frame| self.twice[frame]) {
+        for passage in runs(frames, |frame| self.is_estimated_twice[frame]) {
             if self.variation(passage.clone()) < variation {
                 continue;
             }
@@ -108,10 +110,10 @@ impl SoftPassages {
         passages
     }
 
-    /// How much the power varies in a passage of at least one frame: its highest mean over a syllable relative to the 10 %
-    /// quantile of these means, at least 1.
+    /// Returns the variation of power in a passage of at least one frame: the highest mean over a syllable divided by
+    /// the 10 % quantile of these means, at least 1.
     fn variation(&self, passage: Range<usize>) -> f64 {
-        // A long passage is as long as it can be.
+        // A long passage already extends as far as possible.
         let before = if passage.len() < LONG { SYLLABLE - 1 } else { 0 };
         let start = passage.start.saturating_sub(before);
         let mut powers: Vec<f64> =
@@ -124,9 +126,9 @@ impl SoftPassages {
         highest / *powers.select_nth_unstable_by(tenth, f64::total_cmp).1
     }
 
-    /// Raises the log odds (bands x frames) in soft passages whose power varies by at least the factor `variation` to those
-    /// that `look` finds in `input`, the features of the levelled powers, less a margin. Neither is called without such
-    /// passages.
+    /// Raises the log odds (bands x frames) to those of the second estimate less a margin, in passages whose power
+    /// varies by at least the factor `variation`. `look` computes the second estimate from `input`, the features of the
+    /// levelled powers. Neither is called if no passage varies by that factor.
     pub(super) fn raise(
         &self,
         variation: f64,
@@ -145,7 +147,7 @@ impl SoftPassages {
             let values = input.values[pairs.start * row..pairs.end * row].to_vec();
             let found = look(&Grid { values, ..input });
             for (frame, found) in passage.zip(found.chunks_exact(BANDS)) {
-                if frame < self.levels.len() && self.twice[frame] {
+                if frame < self.levels.len() && self.is_estimated_twice[frame] {
                     let odds = &mut odds[frame * BANDS..][..BANDS];
                     odds.iter_mut().zip(found).for_each(|(odds, found)| *odds = odds.max(found - MARGIN));
                 }
@@ -154,7 +156,7 @@ impl SoftPassages {
     }
 }
 
-/// The runs of frames that are in a passage, of so many frames.
+/// Returns the runs of successive frames, of `frames` frames, for which `is_in` is true.
 pub(super) fn runs(frames: usize, is_in: impl Fn(usize) -> bool) -> impl Iterator<Item = Range<usize>> {
     let mut next = 0;
     std::iter::from_fn(move || {
@@ -164,7 +166,8 @@ pub(super) fn runs(frames: usize, is_in: impl Fn(usize) -> bool) -> impl Iterato
     })
 }
 
-/// Means over `reach` values to either side; the first and the last value go on beyond the ends.
+/// Returns means over each value and `reach` values on both sides. The first and the last value are repeated beyond the
+/// ends.
 pub(super) fn averaged(values: &[f64], reach: usize) -> Vec<f64> {
     let (Some(&first), Some(&last)) = (values.first(), values.last()) else { return Vec::new() };
     let ends = |value| std::iter::repeat_n(value, reach);
@@ -200,9 +203,9 @@ mod tests {
         let power = power();
         let passages = SoftPassages::new(&power, 300, &FIRST);
         let [passage] = &passages.with_context(1.0)[..] else { panic!() };
-        // A syllable of five frames reaches two to either side.
+        // A mean over five frames includes two on each side.
         assert!((200..=204).contains(&passage.start) && passage.end == FRAMES + 1, "{passage:?}");
-        // What is found is the number of the pair in the input, less 200, and the margin.
+        // The second estimate is the index of the pair in the input, less 200, plus the margin.
         let mut input = Grid::new(1, 1, FRAMES.div_ceil(PAIR));
         (0..).zip(&mut input.values).for_each(|(pair, value)| *value = (pair - 200) as f32 + MARGIN);
         let look = |input: &Grid| input.values.iter().flat_map(|&value| [value; PAIR * BANDS]).collect();
@@ -215,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_short_passage_has_a_context() {
-        // Of 100 frames without power, 59 have less than -8 dB in their second.
+        // In a gap of 100 silent frames, the averaged level of 59 frames is below -8 dB.
         let power: Vec<f32> = (0..FRAMES).flat_map(|t| [f32::from(!(200..300).contains(&t)); 300]).collect();
         let passages = SoftPassages::new(&power, 300, &FIRST);
         let [passage] = &passages.with_context(1.0)[..] else { panic!() };

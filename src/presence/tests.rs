@@ -17,7 +17,8 @@ fn log_odds(net: &PresenceNet, power: &[f32], bins: usize) -> Vec<f32> {
     net.band_log_odds(power, bins, f64::INFINITY).on_bins(bins)
 }
 
-/// Compares with the rows of a table of `training/export.py` for so many bins, and counts them.
+/// Compares log odds with the rows for `bins` bins in a table of `training/export.py`; returns the number of rows
+/// compared.
 pub(super) fn compare_with(table: &str, bins: usize, odds: impl Fn(usize, usize) -> f32) -> usize {
     let mut compared = 0;
     for line in table.lines().skip(1) {
@@ -91,7 +92,7 @@ fn damaged_files_are_refused() {
         assert!(matches!(read(half), PresenceNetError::File(TensorFileError::Bytes(_))));
         let swapped = Network::read(good, &other).unwrap_err();
         assert!(matches!(swapped, PresenceNetError::File(TensorFileError::Format { .. })), "{swapped}");
-        // The same number of bytes each, so that the rest of the file keeps its place.
+        // The replacement has the same number of bytes, so that all offsets in the file stay valid.
         let with = |name: &str, value: &str| {
             let key = format!(r#"\"{name}\":"#);
             let at = good.windows(key.len()).position(|window| window == key.as_bytes()).unwrap() + key.len();
@@ -118,7 +119,7 @@ fn damaged_files_are_refused() {
         assert!(
             matches!(brief, PresenceNetError::File(TensorFileError::Header(reason)) if reason.contains("window_seconds"))
         );
-        // Biases, scales and weights follow the header in the order of their sizes' types: the last values are weights.
+        // Scales, biases and weights follow the header, ordered by the size of their element types: scales are first.
         let length = usize::try_from(u64::from_le_bytes(*good.first_chunk().unwrap())).unwrap();
         let mut infinite = good.to_vec();
         infinite[8 + length..][..4].copy_from_slice(&f32::INFINITY.to_le_bytes());

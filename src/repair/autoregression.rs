@@ -7,7 +7,7 @@ const MIN_ORDER: usize = 8;
 /// Known signal on either side of missing samples to which a model is fitted, s.
 pub(super) const CONTEXT_SECONDS: f64 = 0.032;
 
-/// The order of the models of missing samples at a sample rate in Hz, `most` or less.
+/// Returns the order of the models of missing samples at a sample rate in Hz, at most `most`.
 pub(super) fn order_at(rate: f64, most: usize) -> usize {
     ((REACH_SECONDS * rate) as usize).clamp(MIN_ORDER, most)
 }
@@ -61,14 +61,14 @@ impl Model {
     }
 }
 
-/// Replaces missing samples by those that minimise the squared prediction error of the section, model and samples in turn
-/// (Janssen, Veldhuis and Vries, "Adaptive interpolation of discrete-time signals that can be modeled as
-/// autoregressive processes", 1986).
+/// Replaces missing samples by values that minimise the squared prediction error of the section, alternating between
+/// model and samples (Janssen, Veldhuis and Vries, "Adaptive interpolation of discrete-time signals that can be modeled
+/// as autoregressive processes", 1986).
 #[derive(Debug)]
 pub(crate) struct Interpolator {
     order: usize,
     iterations: usize,
-    /// Capacity: samples of a section, and missing ones.
+    /// Capacity: samples of a section, and missing samples.
     room: (usize, usize),
     model: Model,
     /// Autocorrelation of the filter.
@@ -78,12 +78,13 @@ pub(crate) struct Interpolator {
 }
 
 impl Interpolator {
-    /// With models of `order`, at least 1, each fitted `iterations` times.
+    /// Creates an interpolator with models of `order`, at least 1, each fitted `iterations` times.
     pub(crate) fn new(order: usize, iterations: usize) -> Self {
         Self::with_room(order, iterations, (0, 0))
     }
 
-    /// With capacity for sections of `samples` samples with `missing` missing ones: up to that, nothing is allocated.
+    /// Creates an interpolator with capacity for `room`: samples of a section, and missing samples. Within it,
+    /// [`interpolate`](Self::interpolate) allocates nothing.
     pub(crate) fn with_room(order: usize, iterations: usize, room: (usize, usize)) -> Self {
         let coefficients = || Vec::with_capacity(order + 1);
         let (samples, missing) = room;
@@ -102,8 +103,8 @@ impl Interpolator {
         }
     }
 
-    /// Replaces the samples at `missing`, ascending. None exceeds the largest known modulus: next to the rest of a click, a hum
-    /// would be continued far beyond.
+    /// Replaces the samples at `missing`, ascending. Their moduli are limited to the largest known modulus: next to the
+    /// rest of a click, the model would continue a hum far beyond it.
     pub(crate) fn interpolate(&mut self, samples: &mut [f64], missing: &[usize]) {
         for &at in missing {
             samples[at] = 0.0;
@@ -112,8 +113,8 @@ impl Interpolator {
         self.iterate(samples, missing, |_, x| x.clamp(-largest, largest));
     }
 
-    /// Replaces the samples at `missing`, ascending, which are less than the true ones: each gets its own sign and at least its
-    /// own modulus, at most `most` times as much.
+    /// Replaces the samples at `missing`, ascending, whose true moduli are greater. Each sample keeps its sign, and its
+    /// modulus grows by a factor of 1 to `most`.
     pub(crate) fn interpolate_beyond(&mut self, samples: &mut [f64], missing: &[usize], most: f64) {
         let least: Vec<f64> = missing.iter().map(|&at| samples[at]).collect();
         self.iterate(samples, missing, |index, x| {
@@ -123,7 +124,8 @@ impl Interpolator {
         });
     }
 
-    /// Fits the model and replaces the samples in turn; `bounded` takes the index of a missing sample and its value.
+    /// Alternates between fitting the model and replacing the samples. `bounded` returns the limited value of a missing
+    /// sample, from its index and its value.
     fn iterate(&mut self, samples: &mut [f64], missing: &[usize], bounded: impl Fn(usize, f64) -> f64) {
         let order = self.order;
         for _ in 0..self.iterations {
@@ -155,7 +157,7 @@ impl Interpolator {
 }
 
 impl Clone for Interpolator {
-    /// Keeps the capacity; there is no state between sections.
+    /// Returns an interpolator with the same capacity; there is no state between sections to copy.
     fn clone(&self) -> Self {
         Self::with_room(self.order, self.iterations, self.room)
     }
@@ -241,7 +243,7 @@ mod tests {
         let mut x = process(400);
         let missing = [100, 101, 102, 105, 390, 399];
         Interpolator::new(2, 3).interpolate(&mut x, &missing);
-        // Once more with the model that the last pass used, up to its own small change.
+        // The model is fitted to the result, and nearly equals that of the last pass.
         let filter = prediction_error_filter(&x, 2);
         let error = |x: &[f64]| {
             (0..x.len() + 2)

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// Length of the blocks of levels, s.
 pub(super) const BLOCK_SECONDS: f64 = 0.001;
-/// Blocks on either side, of which the median is the level of the surroundings.
+/// Blocks on each side whose median is the level of the surroundings.
 pub(super) const NEIGHBOURS: usize = 30;
 /// A click extends while its level exceeds that of the surroundings by this factor.
 pub(super) const EDGE: f64 = 2.5;
@@ -24,20 +24,21 @@ pub(super) struct Threshold {
 
 /// Certain clicks: speech has at most about one false detection per second.
 pub(super) const CERTAIN: Threshold = Threshold { over_surroundings: 8.0, over_recording: 3.0, longest: 8 };
-/// Likely clicks, in a section that has certain ones. Any lower, and pulses of the voice are among them.
+/// Likely clicks, in a section with certain clicks. Lower thresholds would include glottal pulses.
 const LIKELY: Threshold = Threshold { over_surroundings: 6.0, over_recording: 3.0, longest: 12 };
-/// Minimum number of certain clicks of a section, in all and per second. In a short section, pulses of a low voice reach any rate.
+/// Minimum number of certain clicks of a section, in total and per second. In a short section, glottal pulses of a low
+/// voice reach any rate.
 const EVIDENCE: (usize, f64) = (20, 2.5);
-/// Minimum number of certain clicks after a section with clicks, in all and per second.
+/// Minimum number of certain clicks after a section with clicks, in total and per second.
 const CONTINUED: (usize, f64) = (1, 1.25);
-/// Blocks of a window, half a second, and the minimum part of the windows between the first and the last certain click that have
-/// one: clicks come at all times, pulses of a creaky voice in clusters. Clicks at the minimum rate were in 75 % of the windows
-/// or more, pulses of a voice in up to 50 %.
+/// Blocks of a window, half a second, and minimum fraction of windows with a certain click, from the first to the last
+/// one. Clicks occur at all times, glottal pulses of a creaky voice in clusters. Clicks at the minimum rate occurred in
+/// 75 % of the windows or more, glottal pulses in up to 50 %.
 const SPREAD: (usize, f64) = (500, 0.6);
 /// Length of the sections that are judged independently, s.
 const SECTION_SECONDS: f64 = 10.0;
-/// Coefficients of the first-order high-passes of detection: sharp clicks stand out of whitened speech, rounded ones of the
-/// signal itself.
+/// Coefficients of the first-order high-pass filters for detection. Sharp clicks stand out from whitened speech,
+/// rounded clicks from the unfiltered signal.
 const EMPHASES: [f64; 2] = [SHARP, 0.0];
 /// Coefficient for sharp clicks.
 pub(super) const SHARP: f64 = 0.9;
@@ -46,15 +47,15 @@ const MAX_ORDER: usize = 192;
 /// Fits of the model around a click.
 const ITERATIONS: usize = 3;
 
-/// Detection of the clicks of a channel, part by part.
+/// Detector of the clicks of a channel, part by part.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Detector {
-    /// Whether the last section has clicks, with each emphasis.
+    /// Whether the last section had clicks, for each emphasis.
     has_clicks: [bool; EMPHASES.len()],
 }
 
 impl Detector {
-    /// The samples of all clicks of the next part, ascending; empty if it has none.
+    /// Returns the sample ranges of all clicks in the next part, ascending.
     pub(super) fn detect(&mut self, samples: &[f32], sample_rate: u32) -> Vec<Range<usize>> {
         let block = ((f64::from(sample_rate) * BLOCK_SECONDS).round() as usize).max(1);
         let seconds = samples.len() as f64 / f64::from(sample_rate);
@@ -91,7 +92,7 @@ impl Detector {
     }
 }
 
-/// Whether clicks, ascending, come at all times between the first and the last.
+/// Whether clicks, ascending, are spread over the time between the first and the last.
 fn is_spread(clicks: &[Range<usize>]) -> bool {
     let (window, part) = SPREAD;
     let windows = clicks.chunk_by(|a, b| a.start / window == b.start / window).count();
@@ -102,7 +103,7 @@ fn is_spread(clicks: &[Range<usize>]) -> bool {
     windows as f64 >= part * all as f64
 }
 
-/// The samples with all clicks interpolated from autoregressive models of their surroundings.
+/// Returns the samples with all clicks interpolated from autoregressive models of their surroundings.
 pub(crate) fn interpolate(samples: &[f32], sample_rate: u32, clicks: &[Range<usize>]) -> Vec<f32> {
     let rate = f64::from(sample_rate);
     let order = order_at(rate, MAX_ORDER);
@@ -145,7 +146,7 @@ impl Levels {
         let own: Vec<f64> = (0..samples.len() / block)
             .map(|b| (b * block..(b + 1) * block).map(emphasised).fold(0.0, f64::max))
             .collect();
-        // Above silence, so that a single sound in it has surroundings.
+        // The floor is positive even in silence, so that a single sound there has surroundings.
         let floor = 0.1 * quantile(&own, 0.5).unwrap_or(0.0) + 1e-9;
         let width = (2 * NEIGHBOURS + 1).min(own.len());
         let mut surroundings = vec![floor; own.len()];
@@ -157,7 +158,7 @@ impl Levels {
         Self { own, surroundings, loud }
     }
 
-    /// The blocks of all clicks above a threshold.
+    /// Returns the block ranges of all clicks above a threshold.
     fn clicks(&self, threshold: Threshold) -> Vec<Range<usize>> {
         let above = |b: usize, factor: f64| b < self.own.len() && self.own[b] > factor * self.surroundings[b];
         let mut clicks = Vec::new();

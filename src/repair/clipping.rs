@@ -7,8 +7,8 @@ const MIN_RUNS: u64 = 3;
 /// Minimum peak: lower ones are a few quantisation steps high, and therefore flat.
 const MIN_PEAK: f32 = 0.01;
 
-/// Counts the clipped samples of a channel, block by block: those in runs of at least four at its extreme, if there are three
-/// or more such runs.
+/// Counts the clipped samples of a channel, block by block: those in runs of at least four samples at its extreme, if
+/// it has at least three of these runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Clipping {
     above: Rail,
@@ -16,7 +16,7 @@ pub struct Clipping {
 }
 
 impl Clipping {
-    /// Takes the next samples.
+    /// Counts the clipped samples among the next samples.
     pub fn count(&mut self, samples: &[f32]) {
         for &x in samples {
             self.above.count(x);
@@ -37,7 +37,7 @@ pub(super) struct Rail {
     peak: f32,
     /// Length of the present run.
     run: u64,
-    /// Runs of sufficient length, and their samples.
+    /// Number of runs of at least [`MIN_RUN`] samples, and number of their samples.
     runs: u64,
     samples: u64,
 }
@@ -54,7 +54,7 @@ impl Rail {
         self.peak
     }
 
-    /// Whether that was reached often enough.
+    /// Whether the highest sample was reached in enough runs.
     pub(super) const fn is_clipped(&self) -> bool {
         self.runs >= MIN_RUNS
     }
@@ -101,7 +101,7 @@ mod tests {
             lowest += u64::from(clipped(n) == -0.5);
         }
         let found = counted((0..40_000).map(clipped));
-        // But for tops that are just reached.
+        // Peaks that barely reach the limit do not count, as their runs are short.
         assert!(
             found <= highest + lowest && found + 100 > highest + lowest,
             "{found} of {}",

@@ -4,27 +4,28 @@ use super::autoregression::{CONTEXT_SECONDS, Interpolator, order_at};
 use super::clipping::Rail;
 use std::ops::Range;
 
-/// By how much a restored sample may exceed the level at which it was clipped.
-pub(crate) const MOST: f32 = 2.0;
-/// Maximum order of the models. Higher ones take long where much is clipped, and gain little above 16 kHz.
+/// Maximum ratio of a restored sample to the level at which it was clipped.
+pub(crate) const MAX_RATIO: f32 = 2.0;
+/// Maximum order of the models. Higher orders are slow in heavily clipped audio, and gain little at rates above 16 kHz.
 const MAX_ORDER: usize = 128;
-/// Longest section of one model, s: a voice changes.
+/// Maximum length of a section with one model, s, as a voice changes over time.
 const SECTION_SECONDS: f64 = 0.08;
 /// Fits of the model of a section.
 const ITERATIONS: usize = 4;
 
-/// Restores the clipped samples of a channel, block by block: all at the extreme of a block, if it was reached in as many runs as
-/// [`Clipping`](super::Clipping) asks for, or if those of an earlier block were at the same level.
+/// Restores the clipped samples of a channel, block by block. All samples at the extreme of a block count as clipped,
+/// if it was reached in as many runs as [`Clipping`](super::Clipping) requires, or if an earlier block was clipped at
+/// the same level.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Declipper {
-    /// The last levels at which samples were clipped, as moduli: above and below.
+    /// Last levels at which samples were clipped, positive and negative, as moduli.
     levels: [Option<f32>; 2],
     /// The last restored samples before the next block, as context.
     before: Vec<f32>,
 }
 
 impl Declipper {
-    /// Restores samples of the next block, and returns how many.
+    /// Restores the clipped samples of the next block, and returns their number.
     pub(crate) fn restore(&mut self, samples: &mut [f32], sample_rate: u32) -> usize {
         let rate = f64::from(sample_rate);
         let context = (CONTEXT_SECONDS * rate) as usize;
@@ -38,7 +39,7 @@ impl Declipper {
         if !clipped.is_empty() {
             let order = order_at(rate, MAX_ORDER);
             let mut interpolator = Interpolator::new(order, ITERATIONS);
-            // Twice the order apart, they are restored independently.
+            // Samples more than twice the order apart are restored independently.
             for section in sections(&clipped, 2 * order, (SECTION_SECONDS * rate) as usize) {
                 restore_section(&mut joined, &clipped[section], context, &mut interpolator);
             }
@@ -49,7 +50,7 @@ impl Declipper {
         clipped.len()
     }
 
-    /// The levels at which samples of a block are clipped, above and below; infinite where none are.
+    /// Returns the positive and the negative clipping level of a block, as moduli; infinite without clipped samples.
     fn levels_of(&mut self, samples: &[f32]) -> [f32; 2] {
         let mut of_block = [f32::INFINITY; 2];
         for ((sign, known), level) in [1.0, -1.0].into_iter().zip(&mut self.levels).zip(&mut of_block) {
@@ -67,8 +68,8 @@ impl Declipper {
     }
 }
 
-/// Divides clipped samples, ascending, into sections: at gaps of more than `gap` samples, and those longer than `longest` at the
-/// widest gap of their second half.
+/// Divides clipped samples, ascending, into sections at gaps of more than `gap` samples. A section longer than
+/// `longest` samples is divided at the widest gap in its second half.
 fn sections(clipped: &[usize], gap: usize, longest: usize) -> Vec<Range<usize>> {
     let mut sections = Vec::new();
     let mut start = 0;
@@ -88,14 +89,14 @@ fn sections(clipped: &[usize], gap: usize, longest: usize) -> Vec<Range<usize>> 
     sections
 }
 
-/// Restores the samples at `clipped`, which lie near each other.
+/// Restores the samples of one section, at the indices `clipped`.
 fn restore_section(samples: &mut [f32], clipped: &[usize], context: usize, interpolator: &mut Interpolator) {
     let (Some(&first), Some(&last)) = (clipped.first(), clipped.last()) else { return };
     let start = first.saturating_sub(context);
     let end = (last + 1 + context).min(samples.len());
     let mut section: Vec<f64> = samples[start..end].iter().map(|&x| f64::from(x)).collect();
     let missing: Vec<usize> = clipped.iter().map(|n| n - start).collect();
-    interpolator.interpolate_beyond(&mut section, &missing, f64::from(MOST));
+    interpolator.interpolate_beyond(&mut section, &missing, f64::from(MAX_RATIO));
     for (&at, &from) in clipped.iter().zip(&missing) {
         samples[at] = section[from] as f32;
     }
@@ -139,8 +140,8 @@ mod tests {
         let mut restored = 0;
         for (x, y) in clipped.iter().zip(&whole) {
             match *x {
-                x if x == above => assert!((above..=MOST * above).contains(y)),
-                x if x == below => assert!((MOST * below..=below).contains(y)),
+                x if x == above => assert!((above..=MAX_RATIO * above).contains(y)),
+                x if x == below => assert!((MAX_RATIO * below..=below).contains(y)),
                 x => assert_eq!(x, *y),
             }
             restored += usize::from(x != y);
@@ -195,7 +196,7 @@ mod tests {
             sections(clipped, gap, longest).into_iter().map(|section| section.len()).collect()
         };
         assert_eq!(lengths(&[1, 2, 3, 30, 31], 10, 100), [3, 2]);
-        // A long one at its widest gap: behind the place 60.
+        // A long section is divided at its widest gap, after index 60.
         let mut long: Vec<usize> = (0..100).collect();
         long[61..].iter_mut().for_each(|n| *n += 5);
         assert_eq!(lengths(&long, 10, 80), [61, 39]);

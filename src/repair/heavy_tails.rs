@@ -27,9 +27,9 @@ const MIN_WHITENESS: f64 = 0.5;
 /// The median modulus of a standard normal variable.
 const MEDIAN: f64 = 0.6745;
 
-/// The law of the noise, if the quiet parts of the recording are white noise with heavy tails.
+/// Returns the law of the noise, if the quiet parts of the recording are white noise with heavy tails.
 pub(crate) fn detect(samples: &[f32], sample_rate: u32) -> Option<StableFit> {
-    /// Coefficients of linear prediction, usual for speech at 8 kHz.
+    /// Order of linear prediction, usual for speech at 8 kHz.
     const ORDER: usize = 10;
     let length = (f64::from(sample_rate) * FRAME_SECONDS) as usize;
     let mut frames: Vec<(f64, &[f32])> = samples
@@ -65,10 +65,10 @@ pub(crate) fn detect(samples: &[f32], sample_rate: u32) -> Option<StableFit> {
         });
         affected += usize::from(isolated);
     }
-    let restlessness = quantile(&levels, 0.9)? / quantile(&levels, 0.1)?;
+    let level_ratio = quantile(&levels, 0.9)? / quantile(&levels, 0.1)?;
     if (affected as f64) < MIN_AFFECTED * frames.len() as f64
-        || restlessness.is_nan()
-        || restlessness > MAX_LEVEL_RATIO
+        || level_ratio.is_nan()
+        || level_ratio > MAX_LEVEL_RATIO
         || quantile(&errors_left, 0.5)? < MIN_WHITENESS
     {
         return None;
@@ -76,21 +76,21 @@ pub(crate) fn detect(samples: &[f32], sample_rate: u32) -> Option<StableFit> {
     StableFit::of_real(frames.iter().flat_map(|(_, frame)| frame.iter().map(|&x| f64::from(x))))
 }
 
-/// Replaces every sample by its efficient pseudo-observation under the law of the noise: a running estimate of the signal
-/// plus the score of the residual, scaled to unit slope.
+/// Replaces every sample by its efficient pseudo-observation under the law of the noise: a running estimate of the
+/// signal plus the score of the residual, scaled to unit slope.
 ///
-/// To first order the result is the signal plus white noise of variance `sigma^2 / I`, with I the Fisher information of the
-/// law, whatever the error of the estimate: the minimum variance for which linear filtering, that is the spectral model, is
-/// efficient. The estimate is that of the Wiener filter for that noise, so the two alternate; its variance widens the law of
-/// the residual.
+/// To first order, whatever the error of the estimate, the result is the signal plus white noise of variance
+/// `sigma^2 / I`, where I is the Fisher information of the law. This is the minimum variance, for which linear
+/// filtering, hence the spectral model, is efficient. The estimate is that of the Wiener filter for this noise, so the
+/// two alternate; its error variance widens the law of the residual.
 ///
-/// `None` if the sample rate has no transform.
+/// `None` if the transform does not support the sample rate.
 pub(crate) fn suppress(samples: &[f32], sample_rate: u32, noise: &StableFit) -> Option<Vec<f32>> {
-    /// Alternations.
+    /// Number of alternations of pseudo-observation and Wiener filter.
     const ITERATIONS: usize = 8;
     let stft = Stft::new(sample_rate, DEFAULT_WINDOW_SECONDS).ok()?;
     let score = Score::new(noise.alpha);
-    // At any level the powers below are within single precision.
+    // Scaled by a power of two, the powers below are within single precision at any level.
     let unit = libm::exp2(libm::log2(noise.sigma).round());
     let sigma = noise.sigma / unit;
     let samples: &[f32] = &samples.iter().map(|&x| (f64::from(x) / unit) as f32).collect::<Vec<f32>>();
@@ -115,7 +115,7 @@ pub(crate) fn suppress(samples: &[f32], sample_rate: u32, noise: &StableFit) -> 
     Some(output.into_iter().map(|x| (f64::from(x) * unit) as f32).collect())
 }
 
-/// For each hop, the variance of the signal over the noise floor, from medians.
+/// Returns the variance of the signal above the noise floor for each hop, from medians.
 fn levels_above_floor(samples: &[f32], hop: usize, sigma: f64) -> Vec<f64> {
     // The median over four hops is a sufficient estimate of the level.
     let medians: Vec<f64> = (0..samples.len().div_ceil(hop))
@@ -129,11 +129,11 @@ fn levels_above_floor(samples: &[f32], hop: usize, sigma: f64) -> Vec<f64> {
     medians.into_iter().map(|median| variance(median).max(0.05 * sigma * sigma)).collect()
 }
 
-/// The Wiener estimate of a signal in white noise of known variance, and for each hop the mean
-/// variance of its error.
+/// Returns the Wiener estimate of a signal in white noise of known variance, and the mean variance of its error for
+/// each hop.
 ///
-/// The a-priori signal-to-noise ratio is decision-directed (Ephraim and Malah 1984), once forwards
-/// and once backwards in time, the geometric mean of the two.
+/// The a-priori signal-to-noise ratio is the geometric mean of two decision-directed estimates (Ephraim and Malah
+/// 1984), forwards and backwards in time.
 fn wiener(samples: &[f32], stft: &Stft, noise_variance: f64) -> (Vec<f32>, Vec<f64>) {
     let mut spectrogram = stft.analyse(samples);
     let (bins, frames) = (spectrogram.bins(), spectrogram.frames());
@@ -154,7 +154,7 @@ fn wiener(samples: &[f32], stft: &Stft, noise_variance: f64) -> (Vec<f32>, Vec<f
         let gains = &gains[t * bins..(t + 1) * bins];
         gains.iter().map(|&gain| f64::from(gain)).sum::<f64>() / bins as f64
     };
-    // Hop h lies in frames h to h + 3, most of it in the middle two.
+    // Hop h lies in frames h to h + 3, mostly in the middle two.
     let variance = (0..samples.len().div_ceil(stft.hop()))
         .map(|h| {
             noise_variance * 0.5 * (mean_gain((h + 1).min(frames - 1)) + mean_gain((h + 2).min(frames - 1)))
@@ -163,7 +163,8 @@ fn wiener(samples: &[f32], stft: &Stft, noise_variance: f64) -> (Vec<f32>, Vec<f
     (stft.synthesise(&spectrogram, samples.len()), variance)
 }
 
-/// Decision-directed ratios for powers relative to the noise (`bins x frames`), in a given order.
+/// Returns decision-directed a-priori signal-to-noise ratios from powers relative to the noise (`bins x frames`).
+/// `order` is the order of the frames.
 fn decision_directed(power: &[f32], bins: usize, order: impl Iterator<Item = usize>) -> Vec<f32> {
     /// Weight of the previous frame; 0.98 in Ephraim and Malah.
     const MEMORY: f32 = 0.97;

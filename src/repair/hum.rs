@@ -1,7 +1,7 @@
 //! Removal of hum: steady tones such as the harmonics of the mains.
 //!
-//! A tone of constant frequency is found to a fraction of a hertz from its phase, so that it can be subtracted and the voice
-//! around it stays. A gain can only attenuate the voice with it.
+//! The frequency of a steady tone is estimated from its phase, to a fraction of a hertz. The tone is therefore
+//! subtracted without a change of the voice, which a gain would attenuate, too.
 
 use super::{offset::sounding, quantile};
 use crate::range::SettingsError;
@@ -10,58 +10,59 @@ use num_complex::Complex;
 use std::f64::consts::{PI, TAU};
 use std::ops::Range;
 
-/// Window of the transform, s: it tells the harmonics of the mains from each other.
+/// Window of the transform, s: long enough to resolve the harmonics of the mains.
 pub(super) const WINDOW_SECONDS: f64 = 0.128;
 /// Highest frequency of a tone, Hz.
 pub(super) const MAX_HERTZ: f64 = 4_000.0;
-/// Samples before a block that are looked at as well, s.
+/// Context before a block that is analysed with it, s.
 const CONTEXT_SECONDS: f64 = 4.0;
 /// Minimum number of frames.
 const MIN_FRAMES: usize = 24;
-/// The quantile of the levels of a bin that is not above that of a tone: the voice has pauses there.
+/// Quantile of the levels of a bin that is its quiet level. It is at most the level of a tone there, as the voice has
+/// pauses.
 pub(super) const QUIET: f64 = 0.3;
-/// A frame has the tone alone if its level is that quantile within this factor.
+/// A frame is quiet, with the tone alone, if its level is within this factor of the quiet level.
 pub(super) const NEAR: f64 = 2.0;
 /// Minimum number of pairs of quiet frames.
 const MIN_PAIRS: u32 = 8;
 /// Minimum modulus of the mean phase factor between quiet frames.
 const COHERENCE: f64 = 0.8;
-/// Standard deviation of the weights over time by which the amplitude is averaged, s.
+/// Standard deviation of the weights over time in the mean amplitude, s.
 const AVERAGE_SECONDS: f64 = 0.4;
-/// Length of the parts in which tones are looked for that begin or end, s.
+/// Length of the parts in which tones that begin or end are detected, s.
 const PART_SECONDS: f64 = 2.0;
-/// Distance of these parts, s; such a tone may reach so far beyond them.
+/// Distance between the starts of these parts, s. A tone that begins or ends may extend beyond them by this time.
 const PART_DISTANCE_SECONDS: f64 = 1.0;
-/// Quiet level of a tone relative to the next bins but one, at least, in such a part: noise is hardly looked at.
-const STANDING_OUT: f64 = 1.5;
+/// Minimum quiet level of a tone in these parts, relative to the bins two away: excludes most noise.
+const MIN_PROMINENCE: f64 = 1.5;
 /// Iterations of the robust mean.
 const ITERATIONS: usize = 6;
-/// Maximum distance from its mean, relative to the median amplitude, in the quiet frames of a tone: it is 12 dB above all else
-/// there.
+/// Maximum distance of the quiet frames of a tone from their mean, relative to the median amplitude: the tone is 12 dB
+/// above all other sound there.
 pub(super) const MAX_DISTANCE: f64 = 0.25;
-/// Frames to either side whose quiet level tells whether the tone is there.
+/// Frames on each side whose quiet level decides whether the tone is present.
 const NEIGHBOURS: usize = 8;
-/// Minimum of that level relative to the amplitude.
+/// Minimum quiet level of a present tone, relative to its amplitude.
 pub(super) const PRESENT: f64 = 0.35;
-/// Fade from the tones of a block to those of the next, s.
+/// Duration of the fade from the tones of a block to those of the next, s.
 const FADE_SECONDS: f64 = 0.064;
 
 /// Removal of the hum of a channel, block by block.
 #[derive(Debug, Clone)]
 pub(crate) struct Hum {
     stft: Stft,
-    /// The last samples before the next block, at most [`CONTEXT_SECONDS`], with their hum.
+    /// The last samples before the next block, at most [`CONTEXT_SECONDS`], including their hum.
     before: Vec<f32>,
-    /// The tones of the last block, as they go on.
+    /// The tones of the last block, continued into the next.
     last: Vec<Phasor>,
 }
 
 /// A tone of constant amplitude.
 #[derive(Debug, Clone, Copy)]
 struct Phasor {
-    /// The tone at the first sample, whose real part is heard.
+    /// Complex value at the first sample; the real part is the signal.
     start: Complex<f64>,
-    /// Angle from sample to sample, rad.
+    /// Angular frequency, rad per sample.
     step: f64,
 }
 
@@ -73,23 +74,23 @@ impl Phasor {
 
 /// A tone whose amplitude and phase vary slowly.
 struct Tone {
-    /// Angle from sample to sample, rad.
+    /// Angular frequency, rad per sample.
     step: f64,
-    /// Amplitude and phase relative to the step, by frame.
+    /// Complex amplitude relative to a tone of this frequency, by frame.
     amplitudes: Vec<Complex<f64>>,
 }
 
 /// Frequency and scale of a steady tone, from one bin.
 pub(super) struct Steady {
-    /// Angle from sample to sample, rad.
+    /// Angular frequency, rad per sample.
     pub step: f64,
-    /// Factor from the bin to the tone at the centre of the frame.
+    /// Factor from the value of the bin to the complex amplitude at the centre of the frame.
     pub scale: f64,
 }
 
 impl Steady {
-    /// From the values of a bin in pairs of quiet frames, one `hop` after the other; `None` if there are few or their phases
-    /// disagree.
+    /// Estimates a tone from the values of a bin in pairs of quiet frames, `hop` samples apart. `None` if there are too
+    /// few pairs, their phases disagree, or the frequency is not in the bin.
     pub(super) fn of(
         bin: usize,
         pairs: impl Iterator<Item = [Complex<f64>; 2]>,
@@ -114,14 +115,15 @@ impl Steady {
         if off.abs() >= 1.0 {
             return None;
         }
-        // The phase of the tone at the centre of the frame, and what the window leaves of a tone beside the centre of the bin.
+        // The sign refers the phase to the centre of the frame; the response is that of the window off the centre of
+        // the bin.
         let sign = if bin.is_multiple_of(2) { 2.0 } else { -2.0 };
         Some(Self { step, scale: sign / response(off, window) })
     }
 }
 
 impl Hum {
-    /// For a sample rate in Hz.
+    /// Creates a repair for a sample rate in Hz.
     pub(crate) fn new(sample_rate: u32) -> Result<Self, SettingsError> {
         Ok(Self { stft: Stft::new(sample_rate, WINDOW_SECONDS)?, before: Vec::new(), last: Vec::new() })
     }
@@ -157,16 +159,16 @@ impl Hum {
     }
 }
 
-/// The frames of some samples that hold no digital silence.
+/// Frames of a signal. Frames with digital silence are not used.
 struct Frames<'a> {
     stft: &'a Stft,
     /// Values of the bins up to [`MAX_HERTZ`] in the whole frames: frames x bins, column-major.
     values: Vec<Complex<f32>>,
     /// Frames that are wholly inside the samples.
     whole: Range<usize>,
-    /// Whether each of the whole frames holds no digital silence.
+    /// Whether each of the whole frames contains no digital silence.
     is_used: Vec<bool>,
-    /// Weights of the robust mean over time, from 0 frames on.
+    /// Weights of the robust mean by distance in frames, from 0 on.
     kernel: Vec<f64>,
 }
 
@@ -198,51 +200,54 @@ impl<'a> Frames<'a> {
         end as f64 - 0.5 * self.stft.window() as f64
     }
 
-    /// All steady tones: those of most of the frames, then those that begin or end.
+    /// Estimates all steady tones: first those of most frames, then those that begin or end.
     fn tones(&self) -> Vec<Tone> {
         let all = 0..self.whole.len();
-        let (lasting, mut tones): (Vec<usize>, Vec<Tone>) = self.tones_of(&all, 0.0, &[]).into_iter().unzip();
-        let passing = self.passing(&lasting);
+        let (persistent, mut tones): (Vec<usize>, Vec<Tone>) =
+            self.tones_of(&all, 0.0, &[]).into_iter().unzip();
+        let transient = self.transient(&persistent);
         let distance = self.frames_in(PART_DISTANCE_SECONDS);
         let mut ends = Vec::<(usize, usize)>::new();
-        for (at, (bin, sure)) in passing.iter().enumerate() {
-            // Some frames to either side, but for those of another tone of the bin.
+        for (at, (bin, certain_frames)) in transient.iter().enumerate() {
+            // Extended by some frames on both sides, but not into those of another tone of the bin.
             let before = ends.iter().filter(|(other, _)| is_beside(*bin, *other)).map(|(_, end)| *end).max();
-            let next = passing[at + 1..].iter().find(|(other, _)| is_beside(*bin, *other));
-            let start = sure.start.saturating_sub(distance).max(before.unwrap_or(0));
-            let end = (sure.end + distance).min(next.map_or(all.end, |(_, next)| next.start));
-            let quiet = self.quiet(sure, self.values(*bin, sure).map(modulus));
-            tones.extend(self.tone(*bin, quiet, sure, &(start..end)));
+            let next = transient[at + 1..].iter().find(|(other, _)| is_beside(*bin, *other));
+            let start = certain_frames.start.saturating_sub(distance).max(before.unwrap_or(0));
+            let end = (certain_frames.end + distance).min(next.map_or(all.end, |(_, next)| next.start));
+            let quiet = self.quiet(certain_frames, self.values(*bin, certain_frames).map(modulus));
+            tones.extend(self.tone(*bin, quiet, certain_frames, &(start..end)));
             ends.push((*bin, end));
         }
         tones
     }
 
-    /// Bins of tones that begin or end, and the frames in which each is sure to be, apart from those of bins whose tone lasts.
-    fn passing(&self, lasting: &[usize]) -> Vec<(usize, Range<usize>)> {
+    /// Returns the bins of tones that begin or end, and the frames in which each is certainly present. Bins next to
+    /// `persistent` ones are excluded.
+    fn transient(&self, persistent: &[usize]) -> Vec<(usize, Range<usize>)> {
         let [length, distance] = [PART_SECONDS, PART_DISTANCE_SECONDS].map(|seconds| self.frames_in(seconds));
-        let mut passing = Vec::<(usize, Range<usize>)>::new();
+        let mut transient = Vec::<(usize, Range<usize>)>::new();
         for start in (0..self.whole.len()).step_by(distance) {
             let part = start..(start + length).min(self.whole.len());
-            for (bin, _) in self.tones_of(&part, STANDING_OUT, lasting) {
-                let goes_on =
-                    |(other, sure): &&mut (usize, Range<usize>)| is_beside(bin, *other) && start <= sure.end;
-                match passing.iter_mut().find(goes_on) {
-                    Some((_, sure)) => sure.end = part.end,
-                    None => passing.push((bin, part.clone())),
+            for (bin, _) in self.tones_of(&part, MIN_PROMINENCE, persistent) {
+                let continues = |(other, certain_frames): &&mut (usize, Range<usize>)| {
+                    is_beside(bin, *other) && start <= certain_frames.end
+                };
+                match transient.iter_mut().find(continues) {
+                    Some((_, certain_frames)) => certain_frames.end = part.end,
+                    None => transient.push((bin, part.clone())),
                 }
             }
         }
-        passing
+        transient
     }
 
-    /// Number of frames in so many seconds.
+    /// Returns the number of frames in `seconds`.
     fn frames_in(&self, seconds: f64) -> usize {
         (seconds * f64::from(self.stft.sample_rate())) as usize / self.stft.hop()
     }
 
-    /// The steady tones of some frames, and their bins, none of which is beside a `known` one. The quiet level of a tone is above that
-    /// of the next bins but one by this factor at least.
+    /// Estimates the steady tones of some frames, with their bins, except at or next to `known` bins. The quiet level
+    /// of a tone is at least `standing_out` times that of the bins two away.
     fn tones_of(&self, frames: &Range<usize>, standing_out: f64, known: &[usize]) -> Vec<(usize, Tone)> {
         if self.is_used[frames.clone()].iter().filter(|is_used| **is_used).count() < MIN_FRAMES {
             return Vec::new();
@@ -267,15 +272,22 @@ impl<'a> Frames<'a> {
         values.iter().map(|x| Complex::new(f64::from(x.re), f64::from(x.im)))
     }
 
-    /// The quiet level among those of some frames.
+    /// Returns the quiet level of `levels`, one for each of these frames.
     fn quiet(&self, frames: &Range<usize>, levels: impl Iterator<Item = f64>) -> f64 {
         let used = self.is_used[frames.clone()].iter().zip(levels).filter(|(is_used, _)| **is_used);
         let levels: Vec<f64> = used.map(|(_, level)| level).collect();
         quantile(&levels, QUIET).unwrap_or(0.0)
     }
 
-    /// The tone at a bin in some frames, if there is one, with this quiet level where it is `sure` to be.
-    fn tone(&self, bin: usize, quiet: f64, sure: &Range<usize>, frames: &Range<usize>) -> Option<Tone> {
+    /// Estimates the tone at a bin in some frames, if any. `quiet` is its quiet level in the frames `certain_frames`, in which it
+    /// is certainly present.
+    fn tone(
+        &self,
+        bin: usize,
+        quiet: f64,
+        certain_frames: &Range<usize>,
+        frames: &Range<usize>,
+    ) -> Option<Tone> {
         let values: Vec<Complex<f64>> = self.values(bin, frames).collect();
         let near = quiet / NEAR..NEAR * quiet;
         let is_quiet = |at: usize| self.is_used[frames.start + at] && near.contains(&modulus(values[at]));
@@ -288,7 +300,7 @@ impl<'a> Frames<'a> {
             .zip(&values)
             .map(|(frame, x)| x * scale * unit(-step * self.centre(frame)))
             .collect();
-        let means = self.robust_mean(&turned, scale.abs() * quiet, sure, frames)?;
+        let means = self.robust_mean(&turned, scale.abs() * quiet, certain_frames, frames)?;
         let mut amplitudes = vec![Complex::default(); self.whole.len()];
         for (at, mean) in means.into_iter().enumerate() {
             let near = at.saturating_sub(NEIGHBOURS)..(at + NEIGHBOURS + 1).min(turned.len());
@@ -302,13 +314,14 @@ impl<'a> Frames<'a> {
         Some(Tone { step, amplitudes })
     }
 
-    /// Local means of the values of some frames, in which those far from it count little: these hold voice. `None` if too few
-    /// values are near where the tone is `sure` to be.
+    /// Returns local means of the values of some frames, in which values far from the mean have low weights, as they
+    /// contain voice. `None` if too few values are near the mean in the frames `certain_frames`, in which the tone is certainly
+    /// present.
     fn robust_mean(
         &self,
         values: &[Complex<f64>],
         quiet: f64,
-        sure: &Range<usize>,
+        certain_frames: &Range<usize>,
         frames: &Range<usize>,
     ) -> Option<Vec<Complex<f64>>> {
         let is_used = &self.is_used[frames.clone()];
@@ -317,13 +330,13 @@ impl<'a> Frames<'a> {
         };
         let mut weights: Vec<f64> =
             values.iter().enumerate().map(|(at, x)| weight(at, modulus(*x) - quiet, 0.2 * quiet)).collect();
-        let surely = sure.start - frames.start..sure.end - frames.start;
+        let surely = certain_frames.start - frames.start..certain_frames.end - frames.start;
         let mut means = Vec::new();
         let mut nearest = 0.0;
         for _ in 0..ITERATIONS {
             means = averaged(values, &weights, &self.kernel);
             let distances: Vec<f64> = values.iter().zip(&means).map(|(x, mean)| modulus(x - mean)).collect();
-            nearest = self.quiet(sure, distances[surely.clone()].iter().copied());
+            nearest = self.quiet(certain_frames, distances[surely.clone()].iter().copied());
             let scale = nearest.max(1e-6 * quiet);
             for (at, (weight_of, distance)) in weights.iter_mut().zip(&distances).enumerate() {
                 *weight_of = weight(at, *distance, scale);
@@ -356,19 +369,19 @@ impl<'a> Frames<'a> {
         a + (b - a) * (at - before as f64)
     }
 
-    /// A tone from a sample on, as it goes on behind the last frame.
+    /// Returns the continuation of a tone beyond the last frame, from a sample on.
     fn end(&self, tone: &Tone, sample: usize) -> Phasor {
         let start = self.amplitude(tone, sample as f64) * unit(tone.step * sample as f64);
         Phasor { start, step: tone.step }
     }
 }
 
-/// Whether a tone at one bin may be that at another.
+/// Whether tones at these two bins may be one tone.
 fn is_beside(bin: usize, other: usize) -> bool {
     bin.abs_diff(other) <= 1
 }
 
-/// Weighted means of values around each, with weights over time from `kernel`.
+/// Returns the weighted mean around each value, with weights over time from `kernel`.
 fn averaged(values: &[Complex<f64>], weights: &[f64], kernel: &[f64]) -> Vec<Complex<f64>> {
     let reach = kernel.len() - 1;
     let mean = |at: usize| {
@@ -383,8 +396,7 @@ fn averaged(values: &[Complex<f64>], weights: &[f64], kernel: &[f64]) -> Vec<Com
     (0..values.len()).map(mean).collect()
 }
 
-/// Response of a periodic Hann window of `window` samples to a tone whose frequency is less than a bin above or below that of
-/// the bin.
+/// Response of a periodic Hann window of `window` samples to a tone `bins` bins above the centre of its bin, -1 to 1.
 pub(super) fn response(bins: f64, window: usize) -> f64 {
     let angle = PI * bins;
     let sinc = if angle.abs() < 1e-4 { 1.0 } else { libm::sin(angle) / angle };
@@ -431,7 +443,7 @@ mod tests {
         }
     }
 
-    /// A block of five seconds in which the hum is found, or not, one of nearly three, and a short one, at a peak of the hum.
+    /// Blocks of 5.5, 2 and 0.5 s, divided at peaks of the hum, which begins at 0 or 4.5 s.
     #[test]
     fn blocks_join_without_a_step() {
         let speech = speech(RATE);
@@ -464,7 +476,7 @@ mod tests {
     fn hum_that_begins_or_ends_leaves_the_rest() {
         let speech = speech(RATE);
         let seconds = |from: usize, to: usize| from * RATE as usize / 4..to * RATE as usize / 4;
-        // In 3.5 s, the voice leaves few pauses to find each tone in.
+        // In 3.5 s, the voice has few pauses in which each tone can be detected.
         for (on, inside, off, least) in [
             (seconds(0, 28), seconds(6, 26), seconds(30, 32), 18.0),
             (seconds(4, 32), seconds(6, 26), seconds(0, 2), 18.0),

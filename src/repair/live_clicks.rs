@@ -3,58 +3,59 @@
 use super::autoregression::{Interpolator, order_at};
 use super::clicks::{BLOCK_SECONDS, CERTAIN, EDGE, NEIGHBOURS, SHARP};
 
-/// One block in so many enters the statistics of loud parts.
+/// Distance between the blocks that enter the statistics of loud parts, in blocks.
 const EVERY: usize = 5;
-/// Levels in these statistics: ten seconds.
+/// Number of levels in these statistics: ten seconds.
 const KEPT_LEVELS: usize = 2_000;
-/// Minimum number of levels.
+/// Minimum number of levels for detection.
 const MIN_LEVELS: usize = 200;
 /// Time constant of the count of clicks, s.
 const MEMORY_SECONDS: f64 = 5.0;
-/// Minimum count, with its decay: 2.5 clicks per second, as in recordings. Six a second are found after 2.7 s.
+/// Minimum decaying count: 2.5 clicks per second, as in recordings. Six clicks per second are detected after 2.7 s.
 const EVIDENCE: f64 = 12.5;
 /// Maximum order of the model before a click; half of it at high sample rates.
 const ORDER: usize = 32;
-/// Sample rate from which the order is halved, Hz.
+/// Sample rate above which the order is halved, Hz.
 const HIGH_RATE: u32 = 64_000;
 /// Context before a click, s.
 const CONTEXT_SECONDS: f64 = 0.02;
-/// Fits of the model; the first takes the click for silence.
+/// Fits of the model; for the first, the click is set to zero.
 const ITERATIONS: usize = 2;
 
-/// Repairs the clicks of a channel causally, if there are more than 2.5 per second. Allocates nothing.
+/// Causal repair of the clicks of a channel, if there are more than 2.5 per second. Allocates nothing.
 ///
-/// They are the certain clicks of [`repair`](super::repair): sharp, far above their surroundings and above the loud parts of
-/// the last ten seconds, and of at most 8 ms. Each is replaced while it lasts; from 8 ms on, the signal passes. A click counts
-/// once it is above what follows it, too: the first pulse of a voice after a pause is not.
+/// The clicks are the certain clicks of [`repair`](super::repair): sharp, at most 8 ms long, far above their
+/// surroundings and above the loud parts of the last ten seconds. Each click is replaced while it lasts; after 8 ms,
+/// the signal passes. A click counts only if it is above the following sound, too, unlike the first pulse of a voice
+/// after a pause.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveClicks {
     /// Samples of a hop, and the levels of its blocks.
     hop: usize,
     levels: Vec<f32>,
-    /// The last output samples, and the present hop.
+    /// The last output samples, followed by the present hop.
     samples: Vec<f64>,
-    /// Indices of the missing ones.
+    /// Indices of the missing samples.
     missing: Vec<usize>,
     interpolator: Interpolator,
     /// The last input sample.
     last: f32,
-    /// Levels of the last blocks without clicks, one in [`EVERY`], and their number.
+    /// Levels of the last blocks without clicks, levels of one in [`EVERY`] of these blocks, and their number.
     near: [f32; NEIGHBOURS],
     far: Vec<f32>,
     count: usize,
     sorted: Vec<f32>,
     /// Blocks of the present click, and their highest level.
-    lasts: usize,
+    click_blocks: usize,
     highest: f32,
-    /// Highest level of the last click, and blocks until it is known what follows it; 0 without one.
-    ended: (f32, usize),
+    /// Highest level of the last click, and blocks until it can be counted; 0 without one.
+    pending_click: (f32, usize),
     evidence: f64,
     forget: f64,
 }
 
 impl LiveClicks {
-    /// For hops of `hop` samples at a sample rate in Hz.
+    /// Creates a repair for hops of `hop` samples at a sample rate in Hz.
     pub(crate) fn new(sample_rate: u32, hop: usize) -> Self {
         let rate = f64::from(sample_rate);
         let blocks = ((hop as f64 / rate / BLOCK_SECONDS).round() as usize).clamp(1, hop.max(1));
@@ -72,9 +73,9 @@ impl LiveClicks {
             far: vec![0.0; KEPT_LEVELS],
             count: 0,
             sorted: vec![0.0; KEPT_LEVELS],
-            lasts: 0,
+            click_blocks: 0,
             highest: 0.0,
-            ended: (0.0, 0),
+            pending_click: (0.0, 0),
             evidence: 0.0,
             forget: libm::exp(-(hop as f64 / rate / blocks as f64) / MEMORY_SECONDS),
         }
@@ -91,8 +92,8 @@ impl LiveClicks {
         let levels = self.levels.iter_mut().enumerate();
         levels.for_each(|(block, own)| *own = level(&hop[range(block)], &mut self.last));
         let peak = self.levels.iter().copied().fold(0.0, f32::max);
-        // This is the most expensive part, and few hops need it.
-        let loud = if self.lasts > 0 || self.is_over_loud(peak) { self.loud() } else { None };
+        // `loud` is the most expensive step, and few hops need it.
+        let loud = if self.click_blocks > 0 || self.is_over_loud(peak) { self.loud() } else { None };
         let half = samples / blocks / 2;
         let (mut lost, mut free) = (0, 0);
         for block in 0..blocks {
@@ -113,7 +114,7 @@ impl LiveClicks {
         if lost > 0 {
             let missing = &self.missing[..lost];
             self.interpolator.interpolate(&mut self.samples, missing);
-            // The rest of the hop may hold the end of the click.
+            // The rest of the hop may contain the end of the click, so the context alone limits the samples.
             let largest = self.samples[..context].iter().fold(0.0, |largest: f64, x| largest.max(x.abs()));
             for &at in missing {
                 self.samples[at] = self.samples[at].clamp(-largest, largest);
@@ -122,35 +123,35 @@ impl LiveClicks {
         }
     }
 
-    /// Whether the next block is of a click, given the level of loud parts.
+    /// Whether the next block belongs to a click, given the level of loud parts.
     fn is_click(&mut self, level: f32, loud: Option<f32>) -> bool {
         let Some(loud) = loud else { return false };
         let surroundings = self.surroundings(loud);
         let over = |factor: f64| level > factor as f32 * surroundings;
-        if self.lasts == 0 {
+        if self.click_blocks == 0 {
             if over(CERTAIN.over_surroundings) && level > CERTAIN.over_recording as f32 * loud {
-                (self.lasts, self.highest) = (1, level);
+                (self.click_blocks, self.highest) = (1, level);
             }
         } else if over(EDGE) {
-            (self.lasts, self.highest) = (self.lasts + 1, self.highest.max(level));
+            (self.click_blocks, self.highest) = (self.click_blocks + 1, self.highest.max(level));
         } else {
-            if self.lasts <= CERTAIN.longest && self.ended.1 == 0 {
-                self.ended = (self.highest, NEIGHBOURS);
+            if self.click_blocks <= CERTAIN.longest && self.pending_click.1 == 0 {
+                self.pending_click = (self.highest, NEIGHBOURS);
             }
-            self.lasts = 0;
+            self.click_blocks = 0;
         }
-        (1..=CERTAIN.longest).contains(&self.lasts)
+        (1..=CERTAIN.longest).contains(&self.click_blocks)
     }
 
-    /// The level of the last blocks without clicks, given that of loud parts.
+    /// Returns the level of the last blocks without clicks, at least a fraction of that of loud parts.
     fn surroundings(&self, loud: f32) -> f32 {
         let mut near = self.near;
         near.select_nth_unstable_by(NEIGHBOURS / 2, f32::total_cmp).1.max(0.1 * loud + 1e-9)
     }
 
-    /// Counts the last click once as many blocks follow it as precede it, if it is above these as well.
+    /// Counts the last click [`NEIGHBOURS`] blocks after its end, if it is above these blocks, too.
     fn count_ended(&mut self) {
-        let (highest, blocks) = &mut self.ended;
+        let (highest, blocks) = &mut self.pending_click;
         if *blocks == 0 {
             return;
         }
@@ -176,7 +177,7 @@ impl LiveClicks {
         self.far[..known].iter().filter(below).count() > known * 9 / 10
     }
 
-    /// 90 % quantile of the levels of the last ten seconds.
+    /// Returns the 90 % quantile of the levels of the last ten seconds; `None` if there are too few.
     fn loud(&mut self) -> Option<f32> {
         let known = self.known();
         if known < MIN_LEVELS {
@@ -202,12 +203,12 @@ impl LiveClicks {
     pub(crate) fn reset(&mut self) {
         self.samples.fill(0.0);
         self.near.fill(0.0);
-        (self.last, self.count, self.lasts, self.evidence) = (0.0, 0, 0, 0.0);
-        self.ended = (0.0, 0);
+        (self.last, self.count, self.click_blocks, self.evidence) = (0.0, 0, 0, 0.0);
+        self.pending_click = (0.0, 0);
     }
 }
 
-/// Maximum modulus of a block after a first-order high-pass, given the sample before.
+/// Returns the maximum modulus of a block after a first-order high-pass filter; `last` is the previous sample.
 fn level(block: &[f32], last: &mut f32) -> f32 {
     block.iter().fold(0.0, |level, &x| {
         let sharp = (x - SHARP as f32 * *last).abs();
@@ -240,7 +241,7 @@ mod tests {
             let quiet: Vec<f64> = voice.iter().zip(noise).map(|(s, n)| s + n).collect();
             let noisy: Vec<f64> = quiet.iter().zip(&clicks).map(|(x, c)| x + c).collect();
             let done: Vec<f64> = live(&single(&noisy), rate).iter().map(|&x| f64::from(x)).collect();
-            // By then clicks are detected.
+            // By this time, clicks are detected.
             let late = 3 * rate as usize..;
             let (before, after) =
                 (snr(&voice[late.clone()], &noisy[late.clone()]), snr(&voice[late.clone()], &done[late]));

@@ -12,37 +12,36 @@ use std::f64::consts::TAU;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Frames that are looked at, half a window apart: 4 s.
+/// Number of analysed frames, half a window apart: 4 s.
 const FRAMES: usize = 62;
 /// Minimum number of frames: 1.5 s.
 const MIN_FRAMES: usize = 24;
-/// Parts of the spectrum, one of which is looked at in each frame.
+/// Parts of the spectrum, one of which is analysed in each frame.
 const PARTS: usize = 8;
 /// Maximum number of tones.
 const MAX_TONES: usize = 96;
-/// Standard deviation of the weights over time by which amplitude and frequency are found, s.
+/// Standard deviation of the weights over time in the fit of amplitude and frequency, s.
 const DEVIATION_SECONDS: f64 = 0.8;
 /// Iterations of the robust fit.
 const ITERATIONS: usize = 5;
-/// Frames whose distance from the fit counts: those of the last 1.7 s.
+/// Number of latest frames whose distance from the fit is tested: 1.7 s.
 const NEAR_FRAMES: usize = 27;
-/// Last frames whose quiet level tells whether the tone is still there.
+/// Number of latest frames whose quiet level decides whether the tone is still present.
 const LAST_FRAMES: usize = 16;
-/// Number of the last frames that lack a tone which has ended.
+/// Number of latest frames without the tone after which it has ended.
 const END_FRAMES: usize = 2;
-/// Steps in a hop: after each, the hum is compared with the samples.
+/// Steps in a hop. After each step, the power of the hum is compared with that of the samples.
 const STEPS: usize = 8;
-/// Number of steps in which the samples have less power than the hum if all of it has ended: 24 ms, more than a period of the
-/// mains.
+/// Number of steps of low power after which all hum has ended: 24 ms, more than a period of the mains.
 const END_STEPS: usize = 3;
-/// Maximum power of the samples relative to the hum then.
+/// Maximum power of the samples relative to the hum in these steps.
 const END_POWER: f64 = 0.1;
 
-/// Subtracts hum from a channel causally and without latency. Allocates nothing.
+/// Causal subtraction of hum from a channel, without latency. Allocates nothing.
 ///
-/// Tones are found as those of [`Hum`](super::Hum), in the last four seconds, and go on from there: with the amplitude, phase and
-/// frequency of a robust fit. Each is found again every half second. All end as soon as the samples cannot hold them, and one
-/// that the last frames lack.
+/// Tones are detected as in [`Hum`](super::Hum), in the last four seconds, and extrapolated with the amplitude, phase
+/// and frequency of a robust fit. Each tone is estimated again every half second. A tone ends if
+/// the last frames lack it. All tones end as soon as the power of the samples is too low to contain them.
 #[derive(Clone)]
 pub(crate) struct LiveHum {
     /// Samples per second.
@@ -51,40 +50,40 @@ pub(crate) struct LiveHum {
     hop: usize,
     window: Arc<[f32]>,
     forward: Arc<dyn RealToComplex<f32>>,
-    /// The samples of the last frame without the first hop, and the next `filled` ones.
+    /// The last frame without its first hop, followed by the next `filled` samples.
     samples: Vec<f32>,
     filled: usize,
     /// Energies of the samples and of the hum in the last steps, the latest first.
     energies: [[f64; 2]; END_STEPS],
-    /// Zeros at the end of the samples so far, and how many are digital silence.
+    /// Number of zeros at the end of the samples so far, and minimum number that is digital silence.
     zeros: usize,
     silence: usize,
-    /// Bins up to the highest frequency of a tone, and one more.
+    /// Number of bins up to the highest frequency of a tone, plus one.
     bins: usize,
-    /// The last frames (frames x bins, column-major), of which the one at `last` is the latest.
+    /// The last frames (frames x bins, column-major), a ring buffer in which `last` is the index of the latest frame.
     frames: Vec<Complex<f32>>,
     last: usize,
     /// Number of frames so far, at most [`FRAMES`].
     count: usize,
-    /// The part of the spectrum that is looked at next.
+    /// Index of the part of the spectrum that is analysed next.
     part: usize,
-    /// Tones, and room for more.
+    /// Tones; unused entries are `None`.
     tones: [Option<Tone>; MAX_TONES],
     scratch: Scratch,
     /// Weights of the fit by age.
     kernel: [f64; FRAMES],
 }
 
-/// A tone that goes on.
+/// A tone that is extrapolated.
 #[derive(Clone, Copy)]
 struct Tone {
-    /// The tone at the next sample, whose real part is heard.
+    /// Complex value at the next sample; the real part is the signal.
     now: Complex<f64>,
-    /// The factor from sample to sample.
+    /// Rotation per sample, a complex factor.
     turn: Complex<f64>,
     /// Frequency in bins.
     place: f64,
-    /// From 0 to 1 while it fades in, and back while it fades out; its change from sample to sample.
+    /// Gain of the fade, 0 to 1, and its change per sample, negative in a fade-out.
     level: f64,
     slope: f64,
 }
@@ -94,12 +93,12 @@ struct Scratch {
     windowed: Vec<f32>,
     spectrum: Vec<Complex<f32>>,
     fourier: Vec<Complex<f32>>,
-    /// Quiet levels of the bins of a part, with one more on either side.
+    /// Quiet levels of the bins, valid in the present part and in the adjacent bins.
     quiet: Vec<f64>,
 }
 
 impl LiveHum {
-    /// For a sample rate in Hz.
+    /// Creates a repair for a sample rate in Hz.
     pub(crate) fn new(sample_rate: u32) -> Result<Self, SettingsError> {
         let rate = f64::from(sample_rate);
         let window = window_samples(sample_rate, WINDOW_SECONDS)?;
@@ -136,7 +135,7 @@ impl LiveHum {
         })
     }
 
-    /// Forgets all samples.
+    /// Returns to the initial state.
     pub(crate) fn reset(&mut self) {
         self.samples.fill(0.0);
         (self.filled, self.zeros, self.last, self.count, self.part) = (0, 0, 0, 0, 0);
@@ -177,7 +176,7 @@ impl LiveHum {
         }
     }
 
-    /// Ends all tones, and forgets frames, if the last samples cannot hold them.
+    /// Ends all tones and discards the frames, if the power of the last samples is too low for the hum.
     fn end_step(&mut self, step: usize) {
         let [samples, hum] = [0, 1].map(|of| self.energies.iter().map(|energies| energies[of]).sum::<f64>());
         if samples < END_POWER * hum {
@@ -188,7 +187,7 @@ impl LiveHum {
         self.energies[0] = [0.0; 2];
     }
 
-    /// Forgets frames and tones in digital silence.
+    /// Counts zeros; discards frames and tones in digital silence.
     fn count_zeros(&mut self, samples: &[f32]) {
         let mut is_silent = false;
         for &sample in samples {
@@ -201,12 +200,12 @@ impl LiveHum {
         }
     }
 
-    /// Takes the frame that is complete, and looks at the next part of the spectrum.
+    /// Transforms the complete frame, ends tones that it lacks, and analyses the next part of the spectrum.
     fn add_frame(&mut self) {
         let Scratch { windowed, spectrum, fourier, .. } = &mut self.scratch;
         let weighted = self.samples.iter().zip(&*self.window).map(|(x, weight)| x * weight);
         windowed.iter_mut().zip(weighted).for_each(|(windowed, x)| *windowed = x);
-        // The lengths are those of the plan.
+        // The buffers have the lengths of the plan, so the transform does not fail.
         if self.forward.process_with_scratch(windowed, spectrum, fourier).is_err() {
             return;
         }
@@ -232,7 +231,7 @@ impl LiveHum {
         self.find(part);
     }
 
-    /// Finds the tones of some bins again.
+    /// Estimates the tones of some bins again: the old ones fade out, the new ones fade in.
     fn find(&mut self, bins: Range<usize>) {
         let is_of_part = |place: f64| bins.contains(&(place.round() as usize));
         for tone in self.tones.iter_mut().flatten() {
@@ -240,12 +239,12 @@ impl LiveHum {
                 tone.slope = -tone.slope.abs();
             }
         }
-        // A tone between two bins may be loudest in one of the next part.
-        let looked_at = bins.start.saturating_sub(1).max(2)..(bins.end + 1).min(self.bins - 1);
-        for bin in looked_at.start - 1..looked_at.end + 1 {
+        // A tone between two bins may be loudest in a bin of an adjacent part.
+        let analysed_bins = bins.start.saturating_sub(1).max(2)..(bins.end + 1).min(self.bins - 1);
+        for bin in analysed_bins.start - 1..analysed_bins.end + 1 {
             self.scratch.quiet[bin] = self.quiet(bin);
         }
-        for bin in looked_at {
+        for bin in analysed_bins {
             let [before, quiet, after] = [bin - 1, bin, bin + 1].map(|bin| self.scratch.quiet[bin]);
             if quiet > 0.0
                 && quiet >= before
@@ -280,7 +279,7 @@ impl LiveHum {
         self.values(bin as usize).take(END_FRAMES).all(|x| modulus(x) < least)
     }
 
-    /// The tone at a bin with this quiet level, which fades in from the next sample on, if there is one.
+    /// Estimates the tone at a bin with this quiet level, if any. It fades in from the next sample on.
     fn tone(&self, bin: usize, quiet_level: f64) -> Option<Tone> {
         let mut values = [Complex::default(); FRAMES];
         values.iter_mut().zip(self.values(bin)).for_each(|(value, x)| *value = x);
@@ -290,7 +289,7 @@ impl LiveHum {
         let pairs = values.windows(2).filter(|pair| pair.iter().all(is_quiet)).map(|pair| [pair[1], pair[0]]);
         let Steady { step, scale } = Steady::of(bin, pairs, self.hop, self.window.len())?;
         let (hop, window) = (self.hop as f64, self.window.len() as f64);
-        // With the phase at the centre of the latest frame.
+        // The phases refer to the centre of the latest frame.
         let to_last = unit(step * hop);
         let mut phase = Complex::new(scale, 0.0);
         for value in values.iter_mut() {
@@ -316,8 +315,9 @@ impl LiveHum {
         })
     }
 
-    /// Amplitude at the centre of the latest frame and its change per second, by a robust linear fit of amplitudes, the latest
-    /// first, with this quiet level. `None` if too few of them are near the fit.
+    /// Fits complex amplitudes, the latest first, by a robust linear function of time. Returns the amplitude at the
+    /// centre of the latest frame, and its change per second. `None` if too few of the latest amplitudes are near the
+    /// fit.
     fn fit(&self, amplitudes: &[Complex<f64>], quiet_level: f64) -> Option<(Complex<f64>, Complex<f64>)> {
         let mut weights = [0.0; FRAMES];
         let square = |distance: f64, scale: f64| distance * distance + scale * scale;
@@ -352,7 +352,7 @@ impl LiveHum {
 }
 
 impl Tone {
-    /// Adds the next samples.
+    /// Adds the next samples of the tone to `sum`.
     fn add(&mut self, sum: &mut [f32]) {
         for sum in sum {
             self.level = (self.level + self.slope).clamp(0.0, 1.0);
@@ -362,7 +362,7 @@ impl Tone {
     }
 }
 
-/// The quiet level among some levels, whose order changes.
+/// Returns the quiet level of `levels`, and reorders them.
 fn quiet(levels: &mut [f64]) -> f64 {
     let at = ((levels.len().max(1) - 1) as f64 * QUIET) as usize;
     *levels.select_nth_unstable_by(at, f64::total_cmp).1

@@ -2,7 +2,7 @@
 
 use super::offset::{FIRST_FRACTION, FIRST_PARTS, PART_SECONDS, constant_part};
 
-/// Parts of which the means are compared.
+/// Number of parts whose means are compared.
 const PARTS: usize = 16;
 /// Time constant of the fade from one offset to the next, s.
 const FADE_SECONDS: f64 = 0.1;
@@ -10,14 +10,14 @@ const FADE_SECONDS: f64 = 0.1;
 const MIN_OFFSET: f32 = 1e-4;
 /// Offsets closer than this are equal.
 const SAME: f32 = 1e-6;
-/// So many zeros in a row are digital silence: sound with an offset crosses zero, and does not stay there.
+/// Number of successive zeros that are digital silence: sound with an offset crosses zero without staying there.
 const SILENT_SAMPLES: usize = 8;
 
-/// The offset of a channel in real-time audio, over the last quarter of a second without digital silence, as of a muted
-/// microphone. Allocates nothing.
+/// Removal of the offset of a channel in real-time audio, estimated over the last quarter of a second. Digital silence,
+/// as of a muted microphone, is excluded. Allocates nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveOffset {
-    /// Samples of a part.
+    /// Number of samples of a part.
     part: usize,
     /// Step per sample towards the next offset, as a fraction of the distance.
     step: f32,
@@ -29,14 +29,14 @@ pub(crate) struct LiveOffset {
     means: [f32; PARTS],
     /// Number of parts so far.
     parts: usize,
-    /// Zeros up to the last sample.
+    /// Number of zeros up to the last sample.
     zeros: usize,
     level: f32,
     goal: f32,
 }
 
 impl LiveOffset {
-    /// For a sample rate in Hz.
+    /// Creates a repair for a sample rate in Hz.
     pub(crate) fn new(sample_rate: u32) -> Self {
         let rate = f64::from(sample_rate);
         Self {
@@ -53,10 +53,10 @@ impl LiveOffset {
         }
     }
 
-    /// Removes the offset from the next samples. Audio without offset stays unchanged, and digital silence stays silent, but for
-    /// fewer than [`SILENT_SAMPLES`] zeros at the end of a call.
+    /// Removes the offset from the next samples. Audio without an offset stays unchanged. Digital silence stays silent,
+    /// except for fewer than [`SILENT_SAMPLES`] zeros at the end of a call.
     ///
-    /// The first offset is not faded in. It is returned with the number of earlier samples, from which the caller has to
+    /// The first offset is not faded in. It is returned with the number of earlier samples from which the caller must
     /// subtract it.
     pub(crate) fn remove(&mut self, samples: &mut [f32]) -> Option<(f32, usize)> {
         let mut found = None;
@@ -86,8 +86,8 @@ impl LiveOffset {
         found
     }
 
-    /// Takes the last zeros, but one, out of the present part. What came before silence is no part of the first estimate: its
-    /// parts follow each other.
+    /// Excludes the previous zeros from the present part. Before the first estimate, discards all parts, as the
+    /// estimate requires successive parts.
     fn begin_silence(&mut self) {
         self.summed = self.summed.saturating_sub(SILENT_SAMPLES - 1);
         if self.parts < FIRST_PARTS {
@@ -95,7 +95,7 @@ impl LiveOffset {
         }
     }
 
-    /// Re-estimates the offset at the end of a part; returns whether it is the first one.
+    /// Re-estimates the offset at the end of a part; returns whether it is the first offset.
     fn compare(&mut self) -> bool {
         self.means[self.parts % PARTS] = (self.sum / self.part as f64) as f32;
         self.parts += 1;
@@ -126,13 +126,13 @@ mod tests {
     use super::*;
     use std::f32::consts::TAU;
 
-    /// The samples without their offset, in hops of 100, and what was found at the start.
+    /// Returns the samples without their offset, in hops of 100, and the first offset.
     fn live(samples: &[f32]) -> (Vec<f32>, Option<f32>) {
         let (mut offset, mut done, mut start) = (LiveOffset::new(16_000), samples.to_vec(), None);
         for hop in 0..samples.len() / 100 {
             let (before, rest) = done.split_at_mut(100 * hop);
             if let Some((level, earlier)) = offset.remove(&mut rest[..100]) {
-                // Nothing but silence at the start is without the offset.
+                // The samples before the `earlier` ones are silence at the start.
                 let (silent, before) = before.split_at_mut(before.len() - earlier);
                 assert!(start.is_none() && silent.iter().all(|x| *x == 0.0));
                 before.iter_mut().for_each(|x| *x -= level);
@@ -183,7 +183,7 @@ mod tests {
             let samples: Vec<f32> =
                 (0..48_000).map(|n| 0.3 * (TAU * frequency * n as f32 / 16_000.0).cos()).collect();
             let (done, found) = live(&samples);
-            // What is slower than a voice may be taken for an offset before there is anything to hear.
+            // At the start, a sound slower than a voice may count as an offset.
             if frequency > 10.0 {
                 assert!(done == samples && found.is_none(), "{frequency} Hz");
             } else {

@@ -1,4 +1,5 @@
-//! Repair in the time domain, before the transform: clicks, heavy-tailed noise, outliers, offset, hum; detection of clipping, and its restoration.
+//! Repair in the time domain, before the transform: removal of clicks, heavy-tailed noise, outliers, offset and hum;
+//! detection and restoration of clipped samples.
 //!
 //! A click of a few milliseconds, or one sample of heavy-tailed noise, fills every bin of its frames, which a spectral model
 //! cannot represent. [`repair`] detects and removes such impulses, and leaves recordings without them unchanged.
@@ -19,7 +20,7 @@ mod score;
 mod tests;
 
 pub use clipping::Clipping;
-pub(crate) use declipping::{Declipper, MOST as MOST_BEYOND_CLIPPING};
+pub(crate) use declipping::{Declipper, MAX_RATIO as MAX_DECLIPPING_RATIO};
 pub(crate) use hum::Hum;
 pub(crate) use live_clicks::LiveClicks;
 pub(crate) use live_hum::LiveHum;
@@ -28,7 +29,7 @@ pub(crate) use offset::Offset;
 pub(crate) use outliers::{MAX_AMPLITUDE, Outliers};
 use std::borrow::Cow;
 
-/// Minimum duration in which impulses are detected, s.
+/// Minimum duration of audio for the detection of impulses, s.
 const MIN_SECONDS: f64 = 0.5;
 
 /// Impulses that [`repair`] detected.
@@ -88,8 +89,8 @@ pub(crate) struct ImpulseRepair {
 }
 
 impl ImpulseRepair {
-    /// Like [`repair`], of the next block: after a block with clicks, fewer are enough. A short block is judged together with
-    /// the samples before it.
+    /// Repairs the next block like [`repair`]. After a block with clicks, fewer clicks suffice. A short block is
+    /// analysed together with the samples before it.
     pub(crate) fn repair<'a>(&mut self, samples: &'a [f32], sample_rate: u32) -> (Cow<'a, [f32]>, Impulses) {
         let least = (MIN_SECONDS * f64::from(sample_rate)) as usize;
         let known = std::mem::take(&mut self.before);
@@ -110,7 +111,7 @@ impl ImpulseRepair {
         result
     }
 
-    /// Repairs samples whose first `known` were repaired before: impulses there are not counted.
+    /// Repairs samples, of which the first `known` were repaired before: impulses in these are not counted.
     fn repair_whole<'a>(
         &mut self,
         samples: &'a [f32],

@@ -1,25 +1,25 @@
-//! Removal of a constant offset. It would make steps of the edges of the recording, and dominate the lowest bins and the
-//! estimated signal-to-noise ratio.
+//! Removal of a constant offset, which would cause steps at the edges of the recording, and dominate the lowest bins
+//! and the estimated signal-to-noise ratio.
 
 use std::ops::Range;
 
-/// Parts of a block, whose means decide whether an offset is constant.
+/// Number of parts of a block, whose means decide whether an offset is constant.
 const PARTS: usize = 32;
 /// Minimum length of a part, s.
 const MIN_PART_SECONDS: f64 = 0.05;
 /// Minimum number of parts.
 const MIN_PARTS: usize = 8;
-/// An offset is constant if every part has at least this fraction of it.
+/// An offset is constant if the mean of every part is more than this fraction of it.
 const CONSTANT: f32 = 0.5;
-/// Zeros of at least this duration are digital silence, s: they have no offset.
+/// Minimum duration of zeros that are digital silence, s. Digital silence has no offset.
 pub(super) const SILENCE_SECONDS: f64 = 0.01;
 /// Duration of the fade from one offset to the next, s: inaudible.
 const FADE_SECONDS: f64 = 0.5;
 /// Length of the parts of real-time audio, and of those of a short block, s.
 pub(super) const PART_SECONDS: f64 = 0.016;
-/// Number of parts that are sufficient at the start, and in a short block.
+/// Number of parts that suffice at the start, and in a short block.
 pub(super) const FIRST_PARTS: usize = 3;
-/// Minimum fraction of the power that is offset, there: noise has some by chance.
+/// Minimum fraction of the power that is offset, at the start and in a short block: noise has a small offset by chance.
 pub(super) const FIRST_FRACTION: f64 = 0.5;
 
 /// The offset of a channel, from block to block.
@@ -52,13 +52,13 @@ impl Offset {
         }
     }
 
-    /// The offset of a block. A short one has that of the previous block.
+    /// Returns the offset of a block. A short block has the offset of the previous block, if any.
     fn find(&self, samples: &[f32], sample_rate: u32) -> Option<f32> {
         constant_offset(samples, sample_rate).or(self.level).or_else(|| short_offset(samples, sample_rate))
     }
 }
 
-/// The samples that are not digital silence.
+/// Returns the ranges of samples that are not digital silence.
 pub(super) fn sounding(samples: &[f32], sample_rate: u32) -> Vec<Range<usize>> {
     let shortest = ((SILENCE_SECONDS * f64::from(sample_rate)) as usize).max(1);
     let mut sounding = Vec::new();
@@ -76,14 +76,14 @@ pub(super) fn sounding(samples: &[f32], sample_rate: u32) -> Vec<Range<usize>> {
     sounding
 }
 
-/// The offset of a block, 0 if it is not constant; `None` if the block is too short.
+/// Returns the offset of a block, 0 if it is not constant; `None` if the block is too short.
 fn constant_offset(samples: &[f32], sample_rate: u32) -> Option<f32> {
     let shortest = (MIN_PART_SECONDS * f64::from(sample_rate)) as usize;
     let parts = (samples.len() / shortest).min(PARTS);
     (parts >= MIN_PARTS).then(|| constant_part(&mut means(samples, samples.len() / parts)))
 }
 
-/// The offset of a short block if it is most of the power; `None` else, and if the block is too short.
+/// Returns the offset of a short block if it has most of the power; `None` otherwise, and if the block is too short.
 fn short_offset(samples: &[f32], sample_rate: u32) -> Option<f32> {
     let length = (PART_SECONDS * f64::from(sample_rate)) as usize;
     let mut means = means(samples, length.max(1));
@@ -98,7 +98,7 @@ fn means(samples: &[f32], length: usize) -> Vec<f32> {
     samples.chunks_exact(length).map(mean).collect()
 }
 
-/// The offset that parts with these means (at least one) have in common, 0 if there is none. Sorts them.
+/// Returns the common offset of parts with these means (at least one), 0 without one. Sorts the means.
 pub(super) fn constant_part(means: &mut [f32]) -> f32 {
     means.sort_unstable_by(f32::total_cmp);
     let (lowest, median, highest) = (means[0], means[means.len() / 2], means[means.len() - 1]);
@@ -121,7 +121,8 @@ mod tests {
             Offset::default().remove(&mut samples, rate);
             assert!(samples.iter().zip(hum(0.0)).all(|(a, b)| (a - b).abs() < 0.02), "{offset}");
         }
-        // None, one that comes in the middle, and one of too little to tell: in too few samples, or less than the sound.
+        // No offset, one that starts in the middle, and undetectable ones: in too few samples, or with less power than
+        // the sound.
         let late = |n: usize| if n < 8_000 { 0.01 } else { 0.2 };
         let late = (0..16_000).map(late).collect();
         for samples in [hum(0.0), late, vec![0.2; 300], hum(0.1)[..1_000].to_vec(), hum(0.0)[..500].to_vec()]
@@ -138,7 +139,7 @@ mod tests {
     #[test]
     fn digital_silence_hides_no_offset_and_stays() {
         let sound = |n: usize| 0.3 * (n as f32 * 0.04).sin();
-        // Sections of 0.2 s of sound and of silence in turn, behind a whole block of silence.
+        // Sections of 0.2 s of silence and of sound alternate, after a whole block of silence.
         let is_silent = |n: usize| (n / 1_600).is_multiple_of(2);
         let mut offset = Offset::default();
         offset.remove(&mut vec![0.0; 16_000], 8_000);

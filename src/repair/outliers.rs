@@ -8,9 +8,10 @@ const RANK: f64 = 0.99;
 const OVER_LEVEL: f32 = 100.0;
 /// Minimum of an outlier, in units of full scale: integer recordings have none.
 const OVER_FULL_SCALE: f32 = 16.0;
-/// Larger samples, 600 dB above full scale, overflow single precision in sums, as of a transform.
+/// Maximum modulus of a sample, 600 dB above full scale. Larger samples overflow single precision in sums, as in a
+/// transform.
 pub(crate) const MAX_AMPLITUDE: f32 = 1e30;
-/// In a section of fewer samples, a few outliers can reach the quantile.
+/// Number of samples below which a section is short: a few outliers can reach its quantile.
 const SHORT: usize = 10_000;
 
 /// Removal of the outliers of a channel, section by section.
@@ -21,8 +22,8 @@ pub(crate) struct Outliers {
 }
 
 impl Outliers {
-    /// Like [`remove_outliers`](super::remove_outliers), of the next section. Outliers of a short last section are judged by
-    /// the level of the sections before, too.
+    /// Removes the outliers of the next section, like [`remove_outliers`](super::remove_outliers). In a short section,
+    /// the level of the earlier sections counts if it is lower.
     pub(crate) fn remove<'a>(&mut self, samples: &'a [f32]) -> (Cow<'a, [f32]>, usize) {
         let peak = samples.iter().fold(0.0_f32, |peak, x| peak.max(x.abs()));
         let before = self.level;
@@ -105,7 +106,7 @@ mod tests {
             assert_eq!(count, 1, "{length} samples");
             assert!(repaired.iter().all(|x| x.abs() < 0.51), "{length} samples: {repaired:?}");
         }
-        // Sections in integer units are loud from one to the next, and stay as they are.
+        // A change to sections in integer units is no outlier: the samples stay unchanged.
         let integers: Vec<f32> = sine.iter().map(|x| x * 32_768.0).collect();
         let mut outliers = Outliers::default();
         for section in [&sine[..], &integers, &integers[..1_000]] {

@@ -18,7 +18,7 @@ impl Grid {
         libm::exp(self.low + i as f64 * self.step)
     }
 
-    /// The cell of a value, and the position in it, 0 to 1; at the edge if outside.
+    /// Returns the cell of a value, and the position within the cell, 0 to 1. Values outside of the grid are clamped.
     fn place(&self, value: f64) -> (usize, f64) {
         let x = (libm::log(value.max(f64::MIN_POSITIVE)) - self.low) / self.step;
         let x = x.clamp(0.0, (self.points - 1) as f64 - 1e-9);

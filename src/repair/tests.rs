@@ -98,7 +98,7 @@ fn stable_noise(voice: &[f64], alpha: f64, seed: u64) -> (Vec<f64>, f64) {
     (voice.iter().map(|s| s + draw()).collect(), sigma)
 }
 
-/// Decaying bursts of noise of 1 to 5 ms, `rate_per_second` of them, `peak` times the voice's.
+/// Decaying bursts of noise of 1 to 5 ms, `rate_per_second` per second, with `peak` times the peak of the voice.
 pub(super) fn clicks(voice: &[f64], rate: u32, rate_per_second: usize, peak: f64, seed: u64) -> Vec<f64> {
     let mut stream = SeedTree::new(seed).rng(2);
     let top = voice.iter().fold(0.0_f64, |top, x| top.max(x.abs()));
@@ -236,7 +236,7 @@ fn a_short_last_block_is_repaired_and_counted_once() {
     assert_eq!(repaired.len(), rest);
     let (before, after) = (snr(last, &double(&x[seconds..])), snr(last, &double(&repaired)));
     assert!(after > before + 10.0, "{before} {after} dB");
-    // Samples that come one at a time are judged as well, and none is lost.
+    // A block of one sample is processed as well, and no sample is lost.
     let (again, found) = blocks.repair(&x[..1], RATE);
     assert!(again.len() == 1 && found == Impulses::None);
 }
@@ -269,7 +269,7 @@ fn after_a_block_with_clicks_fewer_are_enough() {
     let clean = &voice[first.len()..];
     let (before, after) = (snr(clean, &double(&last)), snr(clean, &double(&repaired)));
     assert!(after > before + 10.0, "{before} {after} dB");
-    // Voices without clicks stay as they are, behind clicks too.
+    // Voices without clicks stay unchanged, even after a block with clicks.
     let clean = single(clean);
     let mut behind = repairing;
     assert_eq!(behind.repair(&clean, RATE), (Cow::Borrowed(&clean[..]), Impulses::None));

@@ -136,7 +136,7 @@ mod tests {
                 let scaled: Vec<f64> = draws.iter().map(|x| part(x) / sigma).collect();
                 let d = ks::statistic_at(&scaled, &table);
                 assert!(d < ks::CRITICAL, "alpha {alpha}: {d}");
-                // A complex normal with E|Z|^2 = 2 instead of 4 must be found out.
+                // A complex normal with E|Z|^2 = 2 instead of 4 must be detected.
                 let halved: Vec<f64> = scaled.iter().map(|x| x / 2.0_f64.sqrt()).collect();
                 let d = ks::statistic_at(&halved, &table);
                 assert!(d > 4.0 * ks::CRITICAL, "alpha {alpha}, wrong scale: {d}");

@@ -8,10 +8,9 @@ use rand_distr::{Distribution, Gamma};
 ///
 /// `p(x) = |c| / (Gamma(a) b) (x/b)^(a c - 1) exp(-(x/b)^c)`, x > 0,
 ///
-/// the law of `b G^(1/c)` with G a Gamma(a, 1) variable. Any `c` but 0 is allowed. This is the
-/// parametrisation in which the prior GG(a, b, -2/alpha) of the alpha-stable factorisation is
-/// natural: `x^(2/alpha)`, the power that enters the variance, is then inverse gamma with shape a
-/// and scale `b^(2/alpha)`, which is conjugate to a normal variance. GG(a, b, 1) is Gamma(a, b).
+/// the law of `b G^(1/c)` with G a Gamma(a, 1) variable. Any `c` except 0 is allowed. The prior of the alpha-stable
+/// factorisation is GG(a, b, -2/alpha): the factor `x^(2/alpha)` of the variance is then inverse gamma with shape a and
+/// scale `b^(2/alpha)`, which is conjugate to a normal variance. GG(a, b, 1) is Gamma(a, b).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GeneralisedGamma {
     a: f64,
@@ -21,7 +20,7 @@ pub struct GeneralisedGamma {
     gamma: Gamma<f64>,
 }
 
-/// Below this shape, Gamma variables themselves may be smaller than any number: draws are made by their logarithm.
+/// Shape below which Gamma variables may underflow, so that their logarithms are drawn instead.
 const SMALL_SHAPE: f64 = 0.1;
 
 impl GeneralisedGamma {
@@ -175,7 +174,7 @@ mod tests {
         libm::exp(a * t - g + libm::log(sum) - libm::lgamma(a + 1.0))
     }
 
-    /// Draws whose Gamma variable is below all numbers, and is not once it is raised to the power, or scaled.
+    /// Draws whose Gamma variable underflows, although its scaled power does not.
     #[test]
     fn logarithms_of_draws_with_small_shapes_have_no_atom() {
         for (a, b, c) in

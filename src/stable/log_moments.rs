@@ -28,8 +28,7 @@ pub struct StableFit {
 }
 
 impl StableFit {
-    /// The fit to complex isotropic values; `None` without two distinct moduli among those that
-    /// are finite and not 0.
+    /// Fits complex isotropic values; `None` without two distinct moduli that are finite and not 0.
     #[must_use]
     pub fn of_complex(sample: impl IntoIterator<Item = Complex<f64>>) -> Option<Self> {
         let (mean, variance) = log_moments(sample.into_iter().map(|x| x.norm()))?;
@@ -38,8 +37,7 @@ impl StableFit {
         Some(Self { alpha, sigma: libm::exp(mean - LN_2 - EULER * (1.0 / alpha - 1.0)) })
     }
 
-    /// The fit to real values; `None` without two distinct moduli among those that are finite and
-    /// not 0.
+    /// Fits real values; `None` without two distinct moduli that are finite and not 0.
     #[must_use]
     pub fn of_real(sample: impl IntoIterator<Item = f64>) -> Option<Self> {
         let (mean, variance) = log_moments(sample.into_iter().map(f64::abs))?;
@@ -102,7 +100,7 @@ mod tests {
         // Logarithms 0 and 1: their unbiased variance is 1/2.
         let two = StableFit::of_complex([1.0, f64::exp(1.0)].map(Complex::from)).unwrap();
         assert!((two.alpha - PI / 3.0_f64.sqrt()).abs() < 1e-12, "{two:?}");
-        // Between the variances of a real normal law's logarithm and of its lightest part: still normal.
+        // A log variance between pi^2 / 12 and the normal law's pi^2 / 8 gives alpha = 2.
         let narrow = StableFit::of_real([1.0, -1.0, f64::exp(1.88), -f64::exp(1.88)]).unwrap();
         assert_eq!(narrow.alpha, 2.0);
     }

@@ -41,7 +41,7 @@ pub struct ParameterError {
     pub expected: &'static str,
 }
 
-/// `value` if `admissible`, else the error that names it.
+/// Returns `value` if `admissible`, else an error with its name.
 fn checked(
     parameter: &'static str,
     value: f64,
@@ -69,8 +69,8 @@ mod ks {
         distance * n.sqrt()
     }
 
-    /// `sqrt(n)` times the largest distance at the points where the distribution function is
-    /// known: a lower bound of the statistic above, so the same critical value serves.
+    /// `sqrt(n)` times the largest distance at the points where the distribution function is known: a lower bound of
+    /// `statistic`, so its critical value applies.
     pub(crate) fn statistic_at(sample: &[f64], table: &[(f64, f64)]) -> f64 {
         let n = sample.len() as f64;
         let distance = table.iter().fold(0.0_f64, |d, &(x, f)| {

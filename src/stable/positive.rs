@@ -41,7 +41,7 @@ pub struct PositiveStable {
     form: Form,
 }
 
-/// How a draw is computed in single precision.
+/// Algorithm of a draw in single precision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Form {
     /// Kanter's form with index `a` and `r = (1 - a) / a`.
@@ -77,9 +77,9 @@ impl PositiveStable {
         self.a
     }
 
-    /// Fills `out` with independent draws, many times faster than one by one.
+    /// Fills `out` with independent draws, many times faster than single draws.
     ///
-    /// The draws depend on the next 128 bits of `rng` and are the same on every CPU.
+    /// The draws depend on the next 128 bits of `rng` and are identical on every CPU.
     pub fn fill<R: Rng + ?Sized>(&self, rng: &mut R, out: &mut [f32]) {
         fill_form(self.form, Philox::from_rng(rng), out);
     }
@@ -100,7 +100,7 @@ impl Distribution<f64> for PositiveStable {
         if self.a == 1.0 {
             return 1.0;
         }
-        // Half a step above the integer keeps 0 and 1 out.
+        // An offset of half a step excludes 0 and 1.
         let mut uniform = || ((rng.next_u64() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64;
         // As in single precision (see [`kanter`]): U = pi e and d = 1 - e.
         let d = uniform();
@@ -116,7 +116,7 @@ impl Distribution<f64> for PositiveStable {
     }
 }
 
-/// Fills `out` with draws of the law `form`; draw i depends on the sequence and i alone.
+/// Fills `out` with draws of the law `form`; draw i depends only on the sequence and on i.
 fn fill_form(form: Form, bits: Philox, out: &mut [f32]) {
     match form {
         Form::General { a, r } => fill(
@@ -133,8 +133,8 @@ fn fill_form(form: Form, bits: Philox, out: &mut [f32]) {
 /// Kanter's draw (see [`PositiveStable`]) from two words of random bits, `r = (1 - a) / a`.
 #[inline(always)]
 fn kanter(a: f32, r: f32, u: u32, v: u32) -> f32 {
-    // The angle is U = pi e, and d = 1 - e is known to full relative precision where the draw is
-    // largest. sin(pi x) = sin(pi (1 - x)), and of x and 1 - x the smaller is the accurate one.
+    // The angle is U = pi e. d = 1 - e has full relative precision where the draw is largest. The sine's argument
+    // is the smaller, more accurate one of x and 1 - x, as sin(pi x) = sin(pi (1 - x)).
     let d = uniform(u);
     let e = 1.0 - d;
     let b = 1.0 - a;

@@ -1,4 +1,4 @@
-//! The tail of the positive stable law, accurate far beyond the reach of draws.
+//! The tail of the positive stable law, accurate far beyond the range of draws.
 
 use std::f64::consts::PI;
 
@@ -8,8 +8,8 @@ const POINTS: usize = 400;
 /// A discrete approximation of the law of an impulse variable of a source with exponent `alpha` in
 /// (0, 2]: nodes and their probabilities.
 ///
-/// The `count` nodes are spread evenly over the logit of the distribution function: dense where
-/// the law is, and reaching far into its heavy tail.
+/// The `count` nodes are equidistant in the logit of the distribution function: dense in the body of the law, and
+/// extending far into its heavy tail.
 pub(crate) fn impulse_quadrature(alpha: f64, count: usize) -> Vec<(f64, f64)> {
     if alpha >= 2.0 {
         return vec![(1.0, 1.0)];
@@ -38,7 +38,7 @@ pub(crate) fn log_impulse_quadrature(alpha: f64) -> Vec<(f64, f64)> {
         return vec![(0.0, 1.0)];
     }
     let (law, width) = (LogSurvival::new(alpha / 2.0), (LEVELS.1 - LEVELS.0) / COUNT as f64);
-    // Logits from the survival's own side, for its relative accuracy.
+    // Survival probabilities are computed directly from the logit, for relative accuracy.
     (0..COUNT)
         .map(|i| {
             let logit = LEVELS.0 + (i as f64 + 0.5) * width;
@@ -50,10 +50,9 @@ pub(crate) fn log_impulse_quadrature(alpha: f64) -> Vec<(f64, f64)> {
 
 /// The distribution of `log A` for a positive stable variable `A` with the Laplace transform `exp(-s^a)`.
 ///
-/// Kanter's representation `A = (k(U) / E)^((1 - a) / a)`, with `U` uniform on (0, pi) and `E`
-/// exponential, gives `P(A > x) = E[1 - exp(-k(U) x^(-a / (1 - a)))]` (Kanter 1975, eq. 2.1). The
-/// angle is substituted by its logit, so that the contributions near 0 and pi, which decide the
-/// tails, are resolved.
+/// Kanter's representation `A = (k(U) / E)^((1 - a) / a)`, with `U` uniform on (0, pi) and `E` exponential, gives
+/// `P(A > x) = E[1 - exp(-k(U) x^(-a / (1 - a)))]` (Kanter 1975, eq. 2.1). The angle is substituted by its logit, so
+/// that the contributions near 0 and pi, which determine the tails, are resolved.
 pub(crate) struct LogSurvival {
     a: f64,
     /// Logarithm of k at each angle, and the angle's weight.
@@ -61,7 +60,7 @@ pub(crate) struct LogSurvival {
 }
 
 impl LogSurvival {
-    /// For a stability index `a` in (0, 1).
+    /// Creates the distribution for a stability index `a` in (0, 1).
     pub(crate) fn new(a: f64) -> Self {
         const LOGITS: (f64, f64) = (-18.0, 36.0);
         let step = (LOGITS.1 - LOGITS.0) / POINTS as f64;
@@ -69,7 +68,7 @@ impl LogSurvival {
             .map(|i| {
                 let logit = LOGITS.0 + (i as f64 + 0.5) * step;
                 let (below, above) = (1.0 / (1.0 + libm::exp(-logit)), 1.0 / (1.0 + libm::exp(logit)));
-                // sin(U) from the end of the interval that is nearer, for its relative accuracy.
+                // sin(U) from the nearer end of the interval, for relative accuracy.
                 let sine = libm::sin(PI * below.min(above));
                 let log_k = (a * libm::log(libm::sin(a * PI * below)) - libm::log(sine)) / (1.0 - a)
                     + libm::log(libm::sin((1.0 - a) * PI * below));
@@ -86,10 +85,10 @@ impl LogSurvival {
         self.points.iter().map(of_point).sum::<f64>().min(1.0)
     }
 
-    /// The value of `log A` above which `probability`, in (0, 1), of the law lies, by bisection.
+    /// Finds, by bisection, the value that `log A` exceeds with `probability`, in (0, 1).
     fn quantile(&self, probability: f64) -> f64 {
-        // P(A > x) lies between these: at -60 nothing of the law is below, and the tail
-        // x^(-a) / gamma(1 - a) bounds it from above.
+        // Bounds of the quantile: the probability below -60 is negligible, and the tail x^(-a) / gamma(1 - a) is an
+        // upper bound.
         let (mut low, mut high) = (-60.0, 60.0 - libm::log(probability) / self.a);
         for _ in 0..60 {
             let middle = 0.5 * (low + high);

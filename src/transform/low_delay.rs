@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 /// The short-time Fourier transform of a low-overlap pair of windows, one frame at a time and without allocation.
 ///
-/// Frames are as long as those of [`Stft`](super::Stft), with the same bins, but the output is synthesised from the last
-/// `delay` samples of each alone. The analysis window falls as a cosine over the last half of the delay and rises as a sine
-/// before. The synthesis window makes the product with the end of the analysis window a Hann window as long as the delay, so
-/// unmodified frames reconstruct the signal. A delay of up to half a window is two hops; a longer one is three or four, as
-/// hops longer than a quarter of a window are too coarse for speech (Mauler and Martin, "A low delay, variable resolution,
-/// perfect reconstruction spectral analysis-synthesis system for speech enhancement", 2007; Wood and others 2019, arXiv
-/// 1904.03130; Wang and others 2022, arXiv 2204.09911).
+/// Frames have the length and bins of those of [`Stft`](super::Stft), but the output is synthesised only from the last
+/// `delay` samples of each. The analysis window falls as a cosine over the last half of the delay and rises as a sine
+/// before. The synthesis window makes the product with the end of the analysis window a Hann window as long as the
+/// delay, so unmodified frames reconstruct the signal. A delay of up to half a window is two hops; a longer one is
+/// three or four, as hops longer than a quarter of a window are too coarse for speech (Mauler and Martin, "A low delay,
+/// variable resolution, perfect reconstruction spectral analysis-synthesis system for speech enhancement", 2007; Wood
+/// and others 2019, arXiv 1904.03130; Wang and others 2022, arXiv 2204.09911).
 #[derive(Clone)]
 pub(crate) struct LowDelayStft {
     sample_rate: u32,
@@ -30,11 +30,12 @@ pub(crate) struct LowDelayStft {
 }
 
 impl LowDelayStft {
-    /// A transform for a sample rate in Hz, a window length in s, and a delay of at most that in s.
+    /// Creates a transform for a sample rate in Hz, a window length in s, and a delay in s of at most the window
+    /// length.
     ///
     /// # Errors
-    /// [`SettingsError`] if the window is outside [`WINDOW_RANGE_SECONDS`](super::WINDOW_RANGE_SECONDS), or the delay longer than
-    /// it or shorter than two samples.
+    /// [`SettingsError`] if the window is outside [`WINDOW_RANGE_SECONDS`](super::WINDOW_RANGE_SECONDS), or the delay
+    /// is longer than the window or shorter than two samples.
     pub(crate) fn new(
         sample_rate: u32,
         window_seconds: f64,
@@ -44,7 +45,7 @@ impl LowDelayStft {
         let window = window_samples(sample_rate, window_seconds)?;
         within("latency_seconds", delay_seconds, 2.0 / rate..=window_seconds)?;
         let quarters = 4.0 * delay_seconds / window_seconds;
-        // A delay of three quarters may be rounded up.
+        // Rounding must not turn three quarters into four.
         let overlap = ((quarters - 1e-9).ceil() as usize).clamp(2, 4);
         let hop = ((rate * delay_seconds / overlap as f64).round() as usize).min(window / overlap);
         let delay = overlap * hop;
@@ -81,7 +82,7 @@ impl LowDelayStft {
         self.hop
     }
 
-    /// Samples from the input to the output.
+    /// Delay of the output, samples.
     pub(crate) fn delay(&self) -> usize {
         self.overlap * self.hop
     }
@@ -101,7 +102,7 @@ impl LowDelayStft {
         self.analysis_window.iter().map(|w| w * w).sum()
     }
 
-    /// The frames of one channel, before its first sample.
+    /// Creates the state of one channel, before its first sample.
     pub(crate) fn channel(&self) -> LowDelayChannel {
         LowDelayChannel {
             stft: self.clone(),
@@ -115,12 +116,12 @@ impl LowDelayStft {
     }
 }
 
-/// One channel on its way through a [`LowDelayStft`]: [`analyse`](Self::analyse), then
-/// [`synthesise`](Self::synthesise), once a hop.
+/// State of one channel in a [`LowDelayStft`]: call [`analyse`](Self::analyse), then [`synthesise`](Self::synthesise),
+/// for each hop.
 #[derive(Clone)]
 pub(crate) struct LowDelayChannel {
     stft: LowDelayStft,
-    /// The last samples, one window.
+    /// The last window of samples.
     recent: Vec<f32>,
     /// Contribution of the frames so far to the next hops.
     begun: Vec<f32>,
@@ -131,7 +132,7 @@ pub(crate) struct LowDelayChannel {
 }
 
 impl LowDelayChannel {
-    /// Takes the next hop of samples (padded with zeros or truncated) and returns the bins of the frame it completes.
+    /// Takes the next hop of samples (padded with zeros or truncated) and returns the bins of the completed frame.
     pub(crate) fn analyse(&mut self, hop: &[f32]) -> &[Complex<f32>] {
         let kept = self.stft.window() - self.stft.hop;
         self.recent.copy_within(self.stft.hop.., 0);
@@ -150,7 +151,7 @@ impl LowDelayChannel {
         &self.spectrum
     }
 
-    /// Applies a gain to each bin of the last frame and writes the hop of samples it completes, the first of its delay.
+    /// Applies a gain to each bin of the last frame and writes the completed hop of samples, the oldest of the delay.
     pub(crate) fn synthesise(&mut self, gain: &[f32], hop: &mut [f32]) {
         self.spectrum.iter_mut().zip(gain).for_each(|(bin, gain)| *bin *= gain);
         // The inverse requires real values at 0 Hz and half the sample rate.
@@ -207,7 +208,7 @@ mod tests {
                 assert_eq!(stft.delay(), hops * stft.hop());
                 let most = if delay < DEFAULT_WINDOW_SECONDS { 0.5 } else { 1.0 };
                 assert!((stft.hop() as f64 - f64::from(rate) * delay / hops as f64).abs() <= most);
-                // The call that completes a frame writes what came a delay less a hop before.
+                // Each call writes the input delayed by the delay minus one hop.
                 let late = stft.delay() - stft.hop();
                 let mut random = SeedTree::new(1).rng(0);
                 let signal: Vec<f32> = (0..40 * stft.hop()).map(|_| random.random_range(-1.0..1.0)).collect();

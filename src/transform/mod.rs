@@ -12,7 +12,7 @@ pub use stft::{
 };
 pub(crate) use stft::{hann, window_samples};
 
-/// The power of a bin, in double precision: it may exceed the range of single.
+/// Computes the power of a bin, in double precision, as it may exceed the range of `f32`.
 pub(crate) fn bin_power(value: &Complex<f32>) -> f64 {
     f64::from(value.re).powi(2) + f64::from(value.im).powi(2)
 }

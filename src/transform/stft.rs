@@ -30,13 +30,13 @@ pub struct FrameGrid {
 
 /// The short-time Fourier transform and its inverse, with Hann windows and 75% overlap.
 ///
-/// Frame `t` holds the samples from `(t + 1) hop - window` up to `(t + 1) hop`; samples before the first and after the last
-/// are zero. Every frame that overlaps the signal exists, so all samples are covered by the same number of windows.
+/// Frame `t` holds the samples from `(t + 1) hop - window` up to `(t + 1) hop`; samples before the first and after the
+/// last are zero. Every frame that overlaps the signal exists, so all samples are covered by an equal number of
+/// windows.
 ///
-/// The periodic Hann window is applied in both directions and the overlapping frames are divided
-/// by the sum of its squares: the least-squares inverse of a modified spectrogram (Griffin and
-/// Lim, "Signal estimation from modified short-time Fourier transform", 1984, equation 6), and
-/// the exact inverse of one that was not modified.
+/// The periodic Hann window is applied in both directions and the overlapping frames are divided by the sum of its
+/// squares: the least-squares inverse of a modified spectrogram (Griffin and Lim, "Signal estimation from modified
+/// short-time Fourier transform", 1984, equation 6), and the exact inverse of an unmodified one.
 ///
 /// ```
 /// use alphamf::transform::{DEFAULT_WINDOW_SECONDS, Stft};
@@ -71,11 +71,11 @@ pub(crate) fn hann(window: usize) -> impl Iterator<Item = f64> {
 }
 
 impl Stft {
-    /// A transform for a sample rate in Hz and a window length in s.
+    /// Creates a transform for a sample rate in Hz and a window length in s.
     ///
-    /// The window is rounded to the nearest even number of samples, so that there is a bin at
-    /// half the sample rate. At rates of which it is not a whole number (11 025 Hz and its
-    /// multiples) bins are therefore up to 0.06% closer or wider than at the others.
+    /// The window is rounded to the nearest even number of samples, so that there is a bin at half the sample rate. At
+    /// rates at which the window is not a whole number of samples (11 025 Hz and its multiples), the bin spacing
+    /// therefore differs by up to 0.06%.
     ///
     /// # Errors
     /// [`SettingsError`] if `window_seconds` is outside [`WINDOW_RANGE_SECONDS`].
@@ -83,7 +83,7 @@ impl Stft {
         let window = window_samples(sample_rate, window_seconds)?;
         let hop = window / 4;
         let hann: Vec<f64> = hann(window).collect();
-        // All samples are covered alike, so the sum of squared windows has the period hop.
+        // All samples are covered equally, so the sum of squared windows is periodic with the hop.
         let mut sum_of_squares = vec![0.0; hop];
         for (n, w) in hann.iter().enumerate() {
             sum_of_squares[n % hop] += w * w;
@@ -137,7 +137,7 @@ impl Stft {
         f64::from(self.sample_rate) / self.window() as f64
     }
 
-    /// The grid of its frames and bins.
+    /// The grid of frames and bins.
     #[must_use]
     pub fn grid(&self) -> FrameGrid {
         FrameGrid {
@@ -147,7 +147,7 @@ impl Stft {
         }
     }
 
-    /// Time of the centre of the first frame, s: before the first sample.
+    /// Time of the centre of the first frame relative to the first sample, s; negative.
     pub(crate) fn first_seconds(&self) -> f64 {
         let rate = f64::from(self.sample_rate);
         self.hop as f64 / rate - self.window() as f64 / rate / 2.0
@@ -162,7 +162,7 @@ impl Stft {
         }
     }
 
-    /// The spectrogram of one channel.
+    /// Computes the spectrogram of one channel.
     #[must_use]
     pub fn analyse(&self, samples: &[f32]) -> Spectrogram {
         let mut spectrogram = Spectrogram::new(self.bins(), 0);
@@ -172,7 +172,7 @@ impl Stft {
         spectrogram
     }
 
-    /// An analyser of one channel, in blocks of any length.
+    /// Creates an analyser of one channel, in blocks of any length.
     #[must_use]
     pub fn analyser(&self) -> Analyser {
         Analyser {
@@ -185,7 +185,7 @@ impl Stft {
         }
     }
 
-    /// The signal of `samples` samples whose spectrogram is closest to this one.
+    /// Synthesises the signal of `samples` samples whose spectrogram is closest to `spectrogram`.
     ///
     /// The imaginary parts at 0 Hz and half the sample rate count as zero. Frames missing at the
     /// end count as silence; frames beyond the end are ignored.
@@ -202,7 +202,7 @@ impl Stft {
         signal
     }
 
-    /// A synthesiser of one channel, in blocks of any number of frames.
+    /// Creates a synthesiser of one channel, in blocks of any number of frames.
     #[must_use]
     pub fn synthesiser(&self) -> Synthesiser {
         Synthesiser {
@@ -216,7 +216,7 @@ impl Stft {
         }
     }
 
-    /// Zeros before the first sample.
+    /// Number of zeros before the first sample.
     fn lead(&self) -> usize {
         self.window() - self.hop
     }
@@ -234,14 +234,14 @@ impl fmt::Debug for Stft {
 
 /// Transforms one channel to frames, block by block.
 ///
-/// The frames are bit-identical to those of [`Stft::analyse`], whatever the division of the samples. Frame `t` is complete
-/// with sample `(t + 1) hop - 1`.
+/// The frames are bit-identical to those of [`Stft::analyse`], for any division of the samples into blocks. Frame `t`
+/// is complete with sample `(t + 1) hop - 1`.
 #[derive(Clone)]
 pub struct Analyser {
     stft: Stft,
     /// Samples that later frames overlap, including the zeros before the first.
     waiting: Vec<f32>,
-    /// Whether no sample came yet.
+    /// Whether no sample was pushed yet.
     is_empty: bool,
     windowed: Vec<f32>,
     spectrum: Vec<Complex<f32>>,
@@ -285,7 +285,7 @@ impl Analyser {
     /// Appends the frames that overlap the last samples.
     pub fn finish(mut self, frames: &mut Spectrogram) {
         if !self.is_empty {
-            // A frame starts at every hop of the samples that wait.
+            // A frame starts at every hop of the waiting samples.
             let missing = self.waiting.len().div_ceil(self.stft.hop);
             let end = (missing - 1) * self.stft.hop + self.stft.window();
             let silence = vec![0.0; end - self.waiting.len()];
@@ -296,8 +296,8 @@ impl Analyser {
 
 /// Transforms frames to samples, block by block.
 ///
-/// The samples are bit-identical to those of [`Stft::synthesise`], whatever the division of the frames. All samples before
-/// `(t + 1) hop - (window - hop)` are complete with frame `t`.
+/// The samples are bit-identical to those of [`Stft::synthesise`], for any division of the frames into blocks. All
+/// samples before `(t + 1) hop - (window - hop)` are complete with frame `t`.
 pub struct Synthesiser {
     stft: Stft,
     /// Contribution of the frames so far to later samples.
@@ -401,7 +401,7 @@ impl Spectrogram {
         self.values.iter_mut().zip(gain).for_each(|(value, gain)| *value *= gain);
     }
 
-    /// Appends the frames of another spectrogram with as many bins.
+    /// Appends the frames of another spectrogram with an equal number of bins.
     pub(crate) fn append(&mut self, frames: &Self) {
         self.values.extend_from_slice(&frames.values);
     }

@@ -1,8 +1,8 @@
 //! Levels of speech and noise per bin, and the minimum gain that follows from them.
 //!
-//! At low signal-to-noise ratio, a gain that varies from frame to frame sounds worse than the noise it removes; at high,
-//! smoothing costs more speech than noise, and noise far below the speech is inaudible. Both depend on the ratio around
-//! each bin, over the block.
+//! At low signal-to-noise ratio, a gain that fluctuates from frame to frame is more annoying than the noise it removes.
+//! At high ratio, smoothing removes more speech than noise, and noise far below the speech is inaudible. Smoothing and
+//! minimum gain therefore depend on the ratio around each bin, over the block.
 
 use super::settings::GainSettings;
 use crate::decibels::{amplitude, decibels};
@@ -12,13 +12,14 @@ use std::ops::{Range, RangeInclusive};
 const HALF_BAND_HERTZ: f64 = 31.25;
 /// Minimum gain of a band with equal levels of speech and noise, dB; without a network.
 const EVEN_DB: f64 = -26.0;
-/// Level of residual noise below the speech of its band, dB: above, it is audible; below, speech suffers.
+/// Distance of residual noise below the speech of its band, dB. A smaller distance is audible, a larger one degrades
+/// speech.
 const RESIDUAL_DB: RangeInclusive<f64> = 20.0..=32.0;
-/// Range of band floors, dB. Without speech its estimate is random, and lower floors would fluctuate with it.
+/// Range of band floors, dB. Without speech, the speech estimate is random, and lower floors would fluctuate with it.
 const FLOORS_DB: RangeInclusive<f64> = -40.0..=-17.0;
 
-/// Weight of earlier blocks beside the present one: a memory of about 30 s, so that floors and smoothing are continuous
-/// across blocks.
+/// Weight of earlier blocks relative to the current one: a memory of about 30 s, so that floors and smoothing are
+/// continuous across blocks.
 const MEMORY: f64 = 0.75;
 
 /// Maximum change of a floor between blocks of steady noise, dB: steps of residual noise are audible.
@@ -36,7 +37,8 @@ pub(crate) struct BinLevels {
 }
 
 impl BinLevels {
-    /// The levels of a block with `gain` and `power` (bins x frames each), after those of the previous blocks.
+    /// Computes the levels of a block with `gain` and `power` (bins x frames each), continuing those of the previous
+    /// blocks.
     pub(crate) fn new(gain: &[f32], power: &[f32], bins: usize, before: Option<&Self>) -> Self {
         let (mut speech, mut noise) = match before {
             Some(before) => [&before.speech, &before.noise]
@@ -88,8 +90,8 @@ pub(crate) struct Floors {
 }
 
 impl Floors {
-    /// The floors of a block, by its levels and signal-to-noise ratios. `with_net`: the gain is fused with a network. They
-    /// change little from those of the previous block unless the noise does.
+    /// Computes the floors of a block from its levels and signal-to-noise ratios. `with_net`: the gain is fused with a
+    /// network. The change from the previous block is limited unless the noise level changes.
     pub(crate) fn new(
         settings: &GainSettings,
         with_net: bool,
@@ -111,7 +113,7 @@ impl Floors {
         Self { levels: floors, noise }
     }
 
-    /// Limits the floors from bin `from` on to that of the bin below.
+    /// Limits the floors of bin `from` and all higher bins to the floor of the bin below `from`.
     pub(crate) fn level_off(&mut self, from: usize) {
         let (below, above) = self.levels.split_at_mut(from);
         if let Some(&top) = below.last() {
@@ -124,13 +126,13 @@ impl Floors {
         self.noise.iter_mut().for_each(|noise| *noise *= f64::from(factor));
     }
 
-    /// As factors of amplitude.
+    /// The floors as amplitude factors.
     pub(crate) fn amplitudes(&self) -> Vec<f32> {
         self.levels.iter().map(|&level| amplitude(level)).collect()
     }
 }
 
-/// The minimum gain of each bin, dB, by its signal-to-noise ratio.
+/// Computes the minimum gain of each bin, dB, from its signal-to-noise ratio.
 fn floors_db(settings: &GainSettings, with_net: bool, snr_db: &[f64]) -> Vec<f64> {
     let floor_db = |snr: f64| {
         if with_net || !settings.band_floors {

@@ -13,18 +13,19 @@ pub(crate) struct PoolWeight {
 
 /// Weight of the network's log odds in the pool; tuned on 30 held-out mixtures (eval/results).
 pub(crate) const WEIGHT: PoolWeight = PoolWeight { more: 0.9, less: 0.9 };
-/// The weight with non-stationary noise, whose estimate starts low from the network's log odds. The model then overestimates
-/// speech in pauses, so the network counts more there; between harmonics, which the network's bands do not resolve, the
-/// model counts more.
+/// The weight for non-stationary noise, whose estimate starts low, from the network's log odds. The model then
+/// overestimates speech in pauses, so the network counts more there; between harmonics, which the network's bands do
+/// not resolve, the model counts more.
 pub(crate) const NONSTATIONARY_WEIGHT: PoolWeight = PoolWeight { more: 0.95, less: 0.9 };
-/// The weight above the dictionary's band, where the network is small and misses fricatives that the model finds (tuned on 90
-/// mixtures, eval/results/full-band.md); and above the causal network's band, where its highest one decides.
+/// The weight above the dictionary's band, where the network is small and misses fricatives that the model detects
+/// (tuned on 90 mixtures, eval/results/full-band.md); and above the causal network's band, where the log odds of its
+/// highest band apply.
 pub(crate) const HIGH_BAND_WEIGHT: PoolWeight = PoolWeight { more: 0.8, less: 0.8 };
 
-/// Logarithmic opinion pool (Genest and Zidek 1986, section 3) of the posterior and the network: the log odds of the gain
-/// (bins x frames) become the weighted mean of its own and of `log_odds` (bins x frames). The pooled gain is multiplied by the
-/// probability of speech near each frame (`presence`, frames), which removes peaks of steady noise that the model takes for
-/// speech.
+/// Logarithmic opinion pool (Genest and Zidek 1986, section 3) of the posterior and the network: the log odds of the
+/// gain (bins x frames) become the weighted mean of its own and of `log_odds` (bins x frames). The pooled gain is
+/// multiplied by the probability of speech near each frame (`presence`, frames), which removes peaks of steady noise
+/// that the model attributes to speech.
 pub(crate) fn pool_log_odds(gain: &mut [f32], log_odds: &[f32], presence: &[f32], weight: PoolWeight) {
     let bins = gain.len() / presence.len().max(1);
     vector::dispatch(
@@ -70,7 +71,7 @@ pub(crate) fn pool_changed(
     );
 }
 
-/// The pool of the gain of one frame with log odds of speech, per bin; without the probability of speech near it.
+/// Pools the gain of one frame with log odds of speech, per bin, without the probability of speech near the frame.
 pub(crate) fn pool_frame(gain: &mut [f32], log_odds: &[f32], weight: PoolWeight) {
     vector::dispatch(
         #[inline(always)]
@@ -105,7 +106,8 @@ mod tests {
         let mut frame = [0.5, 0.5];
         pool_frame(&mut frame, &[0.0, 2.0], WEIGHT);
         assert!((frame[0] - 0.5).abs() < 1e-5 && (odds(frame[1]) - 1.8).abs() < 1e-3, "{frame:?}");
-        // A change of zero is none; more weight draws towards the network, a shift adds.
+        // Zero changes have no effect; a larger weight moves the gain towards the network, a shift adds to the log
+        // odds.
         let mut changed = [[0.5, 0.5]; 2];
         pool_log_odds(&mut changed[0], &[2.0, -2.0], &[1.0], NONSTATIONARY_WEIGHT);
         pool_changed(&mut changed[1], &[2.0, -2.0], &[1.0], NONSTATIONARY_WEIGHT, &[0.0; 2], &[0.0; 2]);

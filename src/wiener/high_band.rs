@@ -1,8 +1,10 @@
-//! Attenuation of the high band by what fusion removed below it, without a network for it.
+//! Attenuation of the high band by the fraction of speech that fusion removed below it, without a network for the high
+//! band.
 
-/// Attenuates the gain above the dictionary's band (`high`, bins above x frames) by the fraction of speech power that fusion
-/// removed in the octave below it. Transient noise is wide, and above that band the model follows the activations of speech
-/// alone. `before`, `after` (gain before and after fusion) and `power` are of the `bins` bins below, x frames.
+/// Attenuates the gain above the dictionary's band (`high`, bins above x frames) by the fraction of speech power that
+/// fusion removed in the octave below it. Transient noise is broadband, and above the dictionary's band the model
+/// depends only on the activations of speech. `before`, `after` (gain before and after fusion) and `power` cover the
+/// dictionary's band (`bins` x frames).
 pub(crate) fn attenuate_high_band(
     high: &mut [f32],
     before: &[f32],
@@ -26,7 +28,7 @@ mod tests {
 
     #[test]
     fn the_high_band_loses_what_fusion_removed_below() {
-        // Of four bins the upper two count; fusion keeps a quarter of the first frame and raises the second.
+        // The octave is the upper two of four bins; fusion keeps a quarter of the first frame and raises the second.
         let power = [9.0, 9.0, 1.0, 3.0, 9.0, 9.0, 1.0, 1.0];
         let before = [0.5; 8];
         let after = [0.9, 0.9, 0.5, 0.0, 0.1, 0.1, 1.0, 1.0];

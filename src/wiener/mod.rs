@@ -1,4 +1,4 @@
-//! The Wiener filter: from the posterior-mean gain and log odds of speech presence to the gain that is applied.
+//! The Wiener filter: computes the applied gain from the posterior-mean gain and the log odds of speech presence.
 //!
 //! In the order of use: [`steady`], [`fusion`], [`high_band`], [`smoothing`], [`floor`], [`reverberation`], [`sparing`]. All
 //! work on matrices of bins x frames, column-major.

@@ -1,9 +1,9 @@
 //! Late-reverberation suppression.
 //!
-//! After the end of a sound, its power in a room decays exponentially (Polack 1988). Speech itself decays more slowly, so
-//! the steepest steady decays in a recording are the room's (Ratnam et al. 2003, section II). They give a decay rate per
-//! octave, and the rate an upper bound of what earlier speech leaves in a bin: its tail (Lebart, Boucher and Denbigh 2001,
-//! section 3), a fraction of which is suppressed.
+//! After the end of a sound, its power in a room decays exponentially (Polack 1988). Speech itself decays more slowly,
+//! so the steepest steady decays in a recording are the room's (Ratnam et al. 2003, section II). They give a decay rate
+//! per octave. The rate bounds the power that earlier speech leaves in a bin, its tail (Lebart, Boucher and Denbigh
+//! 2001, section 3), a fraction of which is suppressed.
 
 use crate::transform::FrameGrid;
 
@@ -14,23 +14,23 @@ const OCTAVES: usize = 6;
 const FALL_SECONDS: f64 = 0.19;
 /// Maximum mean deviation of a steady decay's logarithm from a straight line.
 const MAX_DEVIATION: f64 = 0.6;
-/// Maximum distance of its start from the loudest tenth of the frames, in natural logarithms.
+/// Maximum distance of a decay's start below the loudest tenth of the frames, in natural logarithms.
 const MAX_LOG_DISTANCE: f64 = 3.0;
-/// Quantile of the decay times that is the room's; tuned on simulated and measured rooms (eval/results).
+/// Quantile of the decay times that is attributed to the room; tuned on simulated and measured rooms (eval/results).
 const ROOM_QUANTILE: f64 = 0.1;
-/// Shortest reverberation time of an octave at which nothing is suppressed, and at which all is, s: speech decays as fast, so
-/// that in a dry room one octave at least has its decay.
+/// Shortest reverberation times over the octaves without and with full suppression, s. In a dry room, speech determines
+/// the decay of at least one octave.
 const DRY_SECONDS: (f64, f64) = (0.25, 0.4);
-/// Early reflections support speech and are kept, s.
+/// Duration of early reflections, which support speech and are kept, s.
 const EARLY_SECONDS: f64 = 0.048;
 /// Minimum gain of a bin.
 const MIN_GAIN: f32 = 0.1;
 
 /// Range of reverberation times, s.
 const RANGE_SECONDS: (f64, f64) = (0.05, 12.8);
-/// Number of their logarithmic classes.
+/// Number of logarithmic classes of reverberation times.
 const CLASSES: usize = 96;
-/// Minimum number of decays of an estimate.
+/// Minimum number of decays for an estimate.
 const MIN_DECAYS: u32 = 8;
 
 /// Natural logarithm of a ratio of 60 dB.
@@ -127,7 +127,7 @@ fn seconds_of(class: usize) -> f64 {
 }
 
 /// Fraction of the suppression to apply at these reverberation times, 0 to 1.
-fn audible(seconds: &[Option<f64>; OCTAVES]) -> f32 {
+fn suppression_fraction(seconds: &[Option<f64>; OCTAVES]) -> f32 {
     let shortest = seconds.iter().flatten().copied().fold(f64::INFINITY, f64::min);
     ((shortest - DRY_SECONDS.0) / (DRY_SECONDS.1 - DRY_SECONDS.0)).clamp(0.0, 1.0) as f32
 }
@@ -138,7 +138,7 @@ pub(crate) fn suppress(gain: &mut [f32], speech: &[f32], grid: FrameGrid, decays
     let FrameGrid { bins, frame_seconds, .. } = grid;
     let seconds = decays.seconds();
     let Some(per_frame) = per_frame(&seconds, grid) else { return };
-    let amount = amount * audible(&seconds);
+    let amount = amount * suppression_fraction(&seconds);
     let early = ((EARLY_SECONDS / frame_seconds).round() as usize).max(1);
     let past: Vec<f32> = per_frame.iter().map(|&decay| libm::powf(decay, early as f32)).collect();
     let mut tail = vec![0.0_f32; bins];
@@ -189,7 +189,7 @@ mod tests {
     const FRAME_SECONDS: f64 = 0.016;
     const GRID: FrameGrid = FrameGrid { bins: BINS, bin_hertz: 15.625, frame_seconds: FRAME_SECONDS };
 
-    /// Powers of noise that starts every second, sounds for a while, and falls by 60 dB in so many seconds: bins x frames.
+    /// Powers of noise bursts, one per second, that decay by 60 dB in `seconds`: bins x frames.
     fn bursts(seconds: f64, count: usize) -> Vec<f32> {
         let mut rng = SeedTree::new(5).rng(0);
         let fall = libm::exp(-SIXTY_DB * FRAME_SECONDS / seconds) as f32;
@@ -233,7 +233,7 @@ mod tests {
         let lowered = |amount: f32| {
             let mut gain = vec![1.0_f32; power.len()];
             suppress(&mut gain, &power, GRID, &decays, amount);
-            // Of bursts but the first: where they start, and 0.2 s after their end.
+            // Energies of all bursts except the first, at their start and 0.2 s after their end.
             let energy = |at: usize| -> f32 {
                 let frames = (1..20).map(|burst| (burst * 64 + at) * BINS..(burst * 64 + at + 1) * BINS);
                 let (after, before) = frames.fold((0.0, 0.0), |(after, before), frame| {
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn in_a_dry_room_nothing_changes() {
-        let of = |seconds: [f64; OCTAVES]| audible(&seconds.map(Some));
+        let of = |seconds: [f64; OCTAVES]| suppression_fraction(&seconds.map(Some));
         assert_eq!(of([1.0, 0.6, 0.24, 0.5, 0.7, 0.4]), 0.0, "one octave has the decay of the voice");
         assert_eq!(of([0.41, 0.6, 0.5, 0.5, 0.7, 0.5]), 1.0);
         assert!((0.3..0.4).contains(&of([0.6, 0.5, 0.5, 0.3, 0.4, 0.5])));

@@ -3,33 +3,35 @@
 use crate::range::{SettingsError, within};
 use serde::{Deserialize, Serialize};
 
-/// Settings of the Wiener filter: from the posterior-mean gain to the gain that is applied.
+/// Settings of the Wiener filter, which computes the applied gain from the posterior-mean gain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GainSettings {
-    /// Whether the gain is fused with the log odds of the speech-presence network. Without effect if the dictionary's window
-    /// is not the network's, or if the noise has fixed spectra.
+    /// Whether the gain is fused with the log odds of the speech-presence network. Without effect if the dictionary's
+    /// window differs from the network's, or if the noise has fixed spectra.
     pub speech_presence: bool,
-    /// Whether that network is the small one, which takes about half the time. It estimates a soft passage twice only if its
-    /// power varies by 10 dB or more, and a recording of less than 0.6 s in which it finds no speech is passed to the other one.
-    /// Without effect without the network, and in live denoising.
+    /// Whether to use the small network, which takes about half the time. It estimates a soft passage twice only if the
+    /// power of the passage varies by 10 dB or more. A recording of less than 0.6 s in which it detects no speech is
+    /// passed to the other network. Without effect without the network, and in live denoising.
     pub small_network: bool,
-    /// Whether, in blocks where the network is not certain of speech, learned weights change the fusion by band and pair of
-    /// frames: cries, shouts and whispers are lost less often. Without effect without the network, with a stationary noise
-    /// estimate, and in live denoising.
+    /// Whether learned weights change the fusion, by band and pair of frames, in blocks where the network is uncertain
+    /// of speech. Cries, shouts and whispers are lost less often. Without effect without the network, with a stationary
+    /// noise estimate, and in live denoising.
     pub learned_pool: bool,
     /// Whether the gain is smoothed over frames in noisy bands, against musical noise.
     pub smooth: bool,
-    /// Minimum gain of a bin, dB, -100 to 0. Above -45 dB it is that of an array as a whole; lower ones are that of its second
-    /// pass, before which a linear filter removes noise, too. Hum is attenuated by as much before.
+    /// Minimum gain of a bin, dB, -100 to 0. Above -45 dB, it limits the attenuation of an array as a whole; lower
+    /// values limit that of its second pass, after a linear filter that also removes noise. An earlier stage attenuates
+    /// hum by this amount.
     pub floor_db: f64,
     /// Whether, without the network, the minimum gain adapts to the noise of each band in place of `floor_db`: residual noise
     /// is 20 to 32 dB below the speech of its band, the minimum gain -40 to -17 dB, typically -26 dB.
     pub band_floors: bool,
     /// Late-reverberation suppression, 0 (off) to 1 (full).
     pub dereverb: f64,
-    /// Whether the gain fades to 1 in blocks with an estimated signal-to-noise ratio of more than 12 dB; above 20 dB the input is
-    /// left as it is. For recognisers of speech. Without effect on the channels of an array, and in live denoising.
+    /// Whether the gain fades to 1 in blocks with an estimated signal-to-noise ratio of more than 12 dB; above 20 dB
+    /// the input is unchanged. For speech recognisers. Without effect on the channels of an array, and in live
+    /// denoising.
     pub spare: bool,
 }
 

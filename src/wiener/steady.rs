@@ -1,35 +1,36 @@
 //! Steady sounds within the bands of the presence networks: tones, and above 8 kHz narrow noise.
 //!
-//! A band is noise or speech as a whole. A tone between harmonics of a voice would be kept with them.
+//! The networks classify a band as a whole, so that a tone between harmonics of a voice would be kept with them.
 
 use crate::kernels::vector;
 use crate::presence::FIRST_WIDE_BIN;
 
-/// Bins to either side among which a tone stands out, 250 Hz.
+/// Bins on each side with which a bin is compared, 250 Hz.
 const NEAR_BINS: usize = 16;
-/// Fall of the network's log odds beyond a limit, per log odds of the model.
+/// Decrease of the network's log odds per log odds of the model below a limit.
 const SLOPE: f32 = 2.0;
 
-/// In which bins the model finds a steady sound, by its mean log odds over a block.
+/// Criterion for a steady sound in a bin, by the model's mean log odds over a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SteadyRule {
     /// The first bin.
     first: usize,
-    /// How far the mean is below the median of the bins near it, at least.
+    /// Minimum distance of the mean below the median of the neighbouring bins.
     margin: f32,
-    /// The mean is below this, or the margin below its neighbours.
+    /// Mean below which a bin is steady regardless of its neighbours.
     mean: f32,
 }
 
-/// Bins of 45 mixtures without a tone do not reach this margin. The mean, against wide noise, lowers the log-spectral distance of
-/// mixtures; above -3, fricatives become weaker.
+/// Rule above 8 kHz. No bin of 45 mixtures without a tone reaches the margin. The limit of the mean, for broadband
+/// noise, lowers the log-spectral distance of mixtures; above -3, fricatives become weaker.
 pub(crate) const HIGH_BAND_RULE: SteadyRule = SteadyRule { first: 0, margin: 1.0, mean: -3.0 };
-/// Below 8 kHz, where bands have several bins. Of 90 mixtures, 4 have bins that reach the margin; with one of 1, 13 have.
+/// Rule below 8 kHz, where bands have several bins. Of 90 mixtures, 4 have bins that reach the margin; with a margin of
+/// 1, 13 do.
 pub(crate) const LOW_BAND_RULE: SteadyRule =
     SteadyRule { first: FIRST_WIDE_BIN, margin: 2.0, mean: f32::NEG_INFINITY };
 
-/// Lowers the network's log odds of speech in the bins of steady sounds: there the model finds noise all through the block.
-/// `log_odds` and the model's gain (`model`) are of `bins` bins x frames.
+/// Lowers the network's log odds of speech in the bins of steady sounds, in which the model estimates noise throughout
+/// the block. `log_odds` and the model's gain (`model`) are `bins` x frames.
 pub(crate) fn lower_steady(log_odds: &mut [f32], model: &[f32], bins: usize, rule: SteadyRule) {
     let mut mean = vec![0.0; bins];
     let scale = bins as f32 / model.len() as f32;
@@ -68,7 +69,7 @@ mod tests {
     fn only_the_bins_of_tones_are_lowered() {
         let (bins, frames) = (200, 120);
         let mut stream = SeedTree::new(1).rng(0);
-        // Consonants in every other second, that is where the model finds speech; bin 77 is that of a tone.
+        // The model finds speech in the second half of the block; bin 77 contains a tone.
         let model: Vec<f32> = (0..bins * frames)
             .map(|i| match (i % bins, i / bins / 60) {
                 (77, _) => 0.02,
@@ -83,7 +84,7 @@ mod tests {
             assert!(range.contains(&found), "bin {bin}: {found}");
         }
         assert!(log_odds.chunks_exact(bins).all(|frame| frame == &log_odds[..bins]));
-        // Bands of single bins need no help.
+        // Bins below `first` are unchanged.
         let mut resolved = vec![1.0; bins * frames];
         lower_steady(&mut resolved, &model, bins, SteadyRule { first: 78, ..TONES });
         assert!(resolved.iter().all(|&odds| odds == 1.0));

@@ -16,16 +16,16 @@ use std::path::{Path, PathBuf};
 pub struct Claims {
     read: HashMap<Identity, PathBuf>,
     written: HashMap<Identity, PathBuf>,
-    /// The first of the places that differ in upper and lower case alone.
+    /// First spelling of each place, by its case-folded path.
     places: HashMap<PathBuf, PathBuf>,
-    /// Whether such places are one in a folder.
-    are_one_in: fn(&Path) -> bool,
+    /// Whether a folder is case-insensitive.
+    is_case_insensitive: fn(&Path) -> bool,
 }
 
 impl Default for Claims {
     fn default() -> Self {
         let (read, written, places) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { read, written, places, are_one_in: letters::are_one_in }
+        Self { read, written, places, is_case_insensitive: letters::is_case_insensitive }
     }
 }
 
@@ -35,10 +35,10 @@ const STANDARD_OUTPUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1
 /// The identity that all paths to one file share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Identity {
-    /// An existing file or folder: its device and its number on it.
+    /// Device and inode of an existing file or folder.
     #[cfg(unix)]
     Node(u64, u64),
-    /// Where a file is or will be.
+    /// Path of a file that exists or will be written.
     Place(PathBuf),
 }
 
@@ -66,7 +66,7 @@ impl Identity {
         }
     }
 
-    /// The place of the file, whose path this is.
+    /// The place of the file at `path`.
     fn place(&self, path: &Path) -> PathBuf {
         let known = match self {
             Self::Place(place) => Some(place.clone()),
@@ -96,19 +96,20 @@ impl Claims {
         self.read.get(&Identity::of(path)?).map(PathBuf::as_path)
     }
 
-    /// Registers an output, standard output if it is `-` or one of its files; all inputs must be registered before.
+    /// Registers an output, standard output for `-` or one of [`STANDARD_OUTPUT`]. All inputs must be registered
+    /// before.
     ///
     /// Fails if the file is an input or an output already.
     pub fn write(&mut self, path: &Path) -> anyhow::Result<()> {
         let is_standard = is_standard(path) || STANDARD_OUTPUT.iter().any(|name| path == Path::new(name));
         let identities = if is_standard {
-            // It may be a pipe, and a file as well.
+            // Standard output may be a pipe or a file.
             [Some(Identity::Place("-".into())), Identity::of(Path::new("/dev/stdout"))]
         } else {
             let identity = Identity::of(path);
             let place =
                 identity.as_ref().map(|identity| Identity::Place(self.one_spelling(identity.place(path))));
-            // A file that does not exist yet is its place alone.
+            // A file that does not exist yet is identified by its place only.
             let place = place.filter(|place| identity.as_ref() != Some(place));
             [identity, place]
         };
@@ -126,10 +127,10 @@ impl Claims {
         Ok(())
     }
 
-    /// A place in the spelling of the first that is the same, where upper and lower case are one.
+    /// The first spelling of a place, if its folder is case-insensitive.
     fn one_spelling(&mut self, place: PathBuf) -> PathBuf {
         let first = self.places.entry(folded(&place)).or_insert_with(|| place.clone());
-        let is_one = *first != place && place.parent().is_some_and(self.are_one_in);
+        let is_one = *first != place && place.parent().is_some_and(self.is_case_insensitive);
         if is_one { first.clone() } else { place }
     }
 }
@@ -150,7 +151,7 @@ fn exists(failure: Failure, advice: &str) -> anyhow::Error {
 /// Advice on a file that this program did not write.
 const NOT_RECORDED: &str = " (it is not a recorded result)";
 
-/// Refuses to replace what this program did not write, or what was written for another recording or changed since.
+/// Refuses to replace a file that this program did not write, wrote for another recording, or that has changed since.
 pub fn check_replaceable(state: &State, output: &Path) -> anyhow::Result<()> {
     match state {
         State::Current | State::Outdated => Ok(()),
@@ -160,7 +161,7 @@ pub fn check_replaceable(state: &State, output: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// The error of a result that another recording with the same name has.
+/// The error of an output that is the result of another recording.
 fn of_another(output: &Path, input: &Path) -> anyhow::Error {
     let here = std::env::current_dir().and_then(fs::canonicalize).ok();
     let input = here.and_then(|here| input.strip_prefix(here).ok()).unwrap_or(input);
@@ -178,8 +179,8 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         fs::write(path("in.wav"), "x").unwrap();
         for is_one in [false, true] {
-            let are_one_in: fn(&Path) -> bool = if is_one { |_| true } else { |_| false };
-            let mut claims = Claims { are_one_in, ..Claims::default() };
+            let is_case_insensitive: fn(&Path) -> bool = if is_one { |_| true } else { |_| false };
+            let mut claims = Claims { is_case_insensitive, ..Claims::default() };
             claims.read(&path("in.wav"));
             let mut write = |name: &str| claims.write(&path(name)).map_err(|error| error.to_string());
             assert!(write("in.wav").is_err() && write("out.wav").is_ok() && write("out.wav").is_err());

@@ -1,4 +1,4 @@
-//! The command line: its parts, and what is said of a wrong one.
+//! Parsing of the command line, and its error messages.
 
 use super::failure::{exit_code, one_line};
 use super::{Arguments, short_help, terminal};
@@ -13,12 +13,12 @@ use std::process::ExitCode;
 /// program, as in [`Parser::parse`].
 pub fn parse() -> Result<Arguments, ExitCode> {
     Arguments::try_parse_from(command_first(std::env::args_os().collect())).map_err(|error| {
-        // That of the program, not of a command; a full stop and more follow in the long help.
+        // Start of the short help of the program, not of a command. In the long help, a full stop follows.
         let start = format!("{}\n", short_help::about(&Arguments::command()));
         let is_short =
             error.kind() == ErrorKind::DisplayHelp && error.render().to_string().starts_with(&start);
         let printed = match error.use_stderr() {
-            true => in_plain_words(error).exit(),
+            true => explain_number(error).exit(),
             false if is_short => terminal::print(short_help::text().as_bytes()),
             false => terminal::flushed(|| error.print()),
         };
@@ -32,7 +32,7 @@ pub fn parse() -> Result<Arguments, ExitCode> {
     })
 }
 
-/// A command line with a command before the general options in front of it: clap takes no command after an option.
+/// Moves a command in front of the general options before it: clap accepts no command after an option.
 fn command_first(mut line: Vec<OsString>) -> Vec<OsString> {
     let program = Arguments::command();
     let general = |word: &str| {
@@ -55,8 +55,8 @@ fn command_first(mut line: Vec<OsString>) -> Vec<OsString> {
     line
 }
 
-/// The error of a command line; what is no number, such as `0,8` and `80%`, or no whole one, with an example of one.
-fn in_plain_words(error: clap::Error) -> clap::Error {
+/// Explains the error of an invalid number, such as `0,8` or `80%`, with an example of a valid one.
+fn explain_number(error: clap::Error) -> clap::Error {
     let expected = error.source().and_then(|source| match source {
         source if source.is::<ParseFloatError>() => Some("a number such as 0.8"),
         source if source.is::<ParseIntError>() => Some("a whole number such as 8, not below 0"),
@@ -77,7 +77,7 @@ fn in_plain_words(error: clap::Error) -> clap::Error {
 
 /// The command that a mistyped word most likely means.
 pub fn meant_command(word: &str) -> Option<String> {
-    /// Threshold of clap.
+    /// Similarity threshold of clap.
     const ALIKE: f64 = 0.7;
     let alike = |name: &str| strsim::jaro(word, name);
     let program = Arguments::command();

@@ -50,21 +50,21 @@ impl Common {
         if self.quiet { tracing::Level::ERROR } else { self.log }
     }
 
-    /// The number of worker threads, 0 for one per core: a file takes some descriptors, a thread some addresses, and the
-    /// system may allow few.
+    /// The number of worker threads, 0 for one per core. The system's limits of file descriptors and address space may
+    /// reduce it.
     pub fn threads(&self) -> usize {
         let [files, bytes] = limits();
         let most = threads_for_files(files).min(threads_for_addresses(bytes));
         match self.threads.map(usize::from) {
             Some(asked) => asked.min(most),
-            // None are as many as there are cores.
+            // 0 means one per core.
             None if thread::available_parallelism().is_ok_and(|cores| cores.get() <= most) => 0,
             None => most,
         }
     }
 }
 
-/// The most open files, and the most bytes of addresses, that the system allows.
+/// The system's limits of open files, and of address space in bytes.
 #[cfg(unix)]
 fn limits() -> [usize; 2] {
     use rustix::process::{Resource, getrlimit};
@@ -79,18 +79,18 @@ fn limits() -> [usize; 2] {
     [usize::MAX; 2]
 }
 
-/// Threads for so many open files.
+/// Maximum number of threads for a limit of open files.
 fn threads_for_files(files: usize) -> usize {
-    /// Those of the run, and those of a file with two pipes to and from ffmpeg.
+    /// Descriptors of the run, and of a file with two pipes to and from ffmpeg.
     const OWN: usize = 12;
     const EACH: usize = 6;
     (files.saturating_sub(OWN) / EACH).max(1)
 }
 
-/// Threads for so many bytes of addresses (`ulimit -v`).
+/// Maximum number of threads for a limit of address space, bytes (`ulimit -v`).
 fn threads_for_addresses(bytes: usize) -> usize {
-    /// What glibc reserves for the memory of a thread, whether or not it is used: twice, as it aligns it, and for the thread of
-    /// a file of a folder, too.
+    /// Address space that glibc reserves for a thread's heap, used or not: doubled by alignment, and again for the
+    /// separate thread of each file in a folder.
     const EACH: usize = 256 << 20;
     (bytes / EACH).max(1)
 }

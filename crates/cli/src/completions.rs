@@ -4,31 +4,31 @@ use super::Arguments;
 use clap::{ArgGroup, Command, CommandFactory};
 use clap_complete::Shell;
 
-/// The script by which a shell completes a command line of the program, under a name.
+/// Generates the completion script of a shell, for the program under this name.
 pub fn script(shell: Shell, name: &str) -> Vec<u8> {
     let mut program = Arguments::command();
-    // Gives every command the options of all.
+    // Copies the global options to every command.
     program.build();
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut offered(&program), name, &mut script);
     script
 }
 
-/// A command with the options of its help: the scripts would offer hidden ones, which it refuses, too.
+/// Copies a command without hidden options: the scripts would offer them, although the command refuses them.
 fn offered(command: &Command) -> Command {
     let options = command.get_arguments().filter(|option| !option.is_hide_set());
-    // A command that hides an option of all must not get that again.
+    // A command that hides a global option must not inherit it again.
     let options = options.map(|option| option.clone().global(false));
-    // Options exclude groups, which have those that are left.
+    // Groups, which options may exclude, keep their remaining members.
     let is_hidden =
         |id: &&clap::Id| command.get_arguments().any(|option| option.is_hide_set() && option.get_id() == *id);
     let groups = command.get_groups().map(|group| {
         let members = group.get_args().filter(|id| !is_hidden(id)).cloned();
         ArgGroup::new(group.get_id().clone()).args(members).multiple(true)
     });
-    // Clap adds its own, `help`, again.
+    // Clap adds the `help` command again.
     let commands = command.get_subcommands().filter(|command| command.get_name() != "help");
-    // Clap takes names that live as long as the program, which ends with the script.
+    // Clap needs static names. The program ends after the script.
     let name: &'static str = command.get_name().to_owned().leak();
     let copy = Command::new(name)
         .version(env!("CARGO_PKG_VERSION"))

@@ -170,9 +170,9 @@ fn several(
     arguments.check_results(results)?;
     arguments.check_report_folders()?;
     let folders = arguments.folders(results);
-    // A file, for all recordings.
+    // A single file for all recordings.
     let stats = arguments.stats.as_deref().filter(|_| folders.reports.stats.is_none());
-    // The run creates the folder of the results.
+    // The run creates folders in that of the results.
     let is_made = |folder: &&Path| !folder.exists() && plain(folder).starts_with(plain(results));
     let made = stats.and_then(Path::parent).filter(is_made);
     if let Some(path) = stats {
@@ -189,7 +189,7 @@ fn several(
     if let Some(path) = stats {
         claims.write(path)?;
     }
-    // Those of an earlier run are replaced, as its results are.
+    // Statistics of an earlier run are replaced, as its results are.
     let earlier = stats.filter(|path| !force && path.is_file()).map(Earlier::read).transpose()?;
     if let Some(path) = stats.filter(|_| earlier.is_none()) {
         check_absent(path, force, "")?;
@@ -223,7 +223,7 @@ fn several(
     Ok(if code == 0 { left_out_code(&left_out) } else { code }.into())
 }
 
-/// Whether a path ends like that of a file with sound.
+/// Whether a path has the extension of an audio or video file.
 fn ends_like_sound(path: &Path) -> bool {
     alphamf_files::has_extension(path) || Kind::of(path).is_some()
 }
@@ -342,7 +342,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// The one input and output. Refuses unusable ones before any work.
+    /// Returns the input and the output. Refuses unusable ones before any work.
     fn check(&self, claims: &mut Claims) -> anyhow::Result<(&Path, &Path)> {
         let [input, output] = self.files.as_slice() else {
             return Err(usage(match self.files.as_slice() {

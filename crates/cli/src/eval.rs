@@ -165,7 +165,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     check_source(arguments)?;
     check_figure(arguments, protocol.as_ref())?;
     let mut pairing = pairs(arguments, protocol.as_ref(), common.quiet)?;
-    // Of the whole corpus: a part without recordings has a journal of the same run.
+    // Determined from the whole corpus, so that the journal of an empty part belongs to the same run.
     let is_enhanced =
         arguments.enhanced.is_some() || pairing.pairs.iter().all(|pair| pair.enhanced.is_some());
     if let Some(shard) = shard {
@@ -197,16 +197,17 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         say("denoise: no file could be scored");
     }
     let failed = study.evaluations.iter().any(|evaluation| !evaluation.failures.is_empty());
-    // Input that is not usable.
+    // Files that were not scored are invalid input.
     Ok(if failed { ExitCode::from(INPUT) } else { ExitCode::SUCCESS })
 }
 
-/// Where the results of a system go while it is scored.
+/// Destinations of a system's results while it is scored.
 struct Outputs {
     /// The folder of the denoised audio.
     save: Option<PathBuf>,
     journal: Option<PathBuf>,
-    /// Whether files in the folder are replaced: also if an interrupted run may have saved one that its journal lacks.
+    /// Whether files in the folder are replaced: with `--force`, or if an interrupted run may have saved one that its
+    /// journal lacks.
     replace: bool,
 }
 
@@ -336,7 +337,7 @@ fn pairs(arguments: &Arguments, protocol: Option<&Protocol>, quiet: bool) -> any
         (.., Some(clean)) => {
             let (noisy, enhanced) = (arguments.noisy.as_deref(), arguments.enhanced.as_deref());
             pair_folders(clean, noisy, enhanced, |folder| {
-                // Results are asked for there.
+                // The user named this folder for its results.
                 if enhanced == Some(folder) {
                     return FolderContents::scan(folder, &[]);
                 }
@@ -350,7 +351,7 @@ fn pairs(arguments: &Arguments, protocol: Option<&Protocol>, quiet: bool) -> any
     })
 }
 
-/// Why nothing can be scored.
+/// Error for arguments without recordings.
 const NOTHING: &str = "nothing to score: expected --clean with --noisy or --enhanced, --manifest, or --protocol \
                        with --data";
 
@@ -383,8 +384,8 @@ fn score_all(
     Ok(evaluate(pairs, options, journal, &*system.denoise, finished)?)
 }
 
-/// Audio and pictures for the report, of the files that the first system is best and worst on. Audio that is not saved is
-/// denoised again, equal by its seed. Files without audio are left out.
+/// Collects the audio for the report, of the files on which the first system is best and worst. Audio that was not
+/// saved is denoised again, with equal output by its seed. Files without audio are left out.
 fn choose_examples(
     pairs: &[Pair],
     study: &Study,
@@ -410,12 +411,12 @@ fn choose_examples(
         best: best.into_par_iter().filter_map(example).collect(),
         worst: worst.into_par_iter().filter_map(example).collect(),
     };
-    // They lack what was interrupted.
+    // After an interrupt, the examples are incomplete.
     check_interrupt()?;
     Ok(examples)
 }
 
-/// `run.jsonl` and `PSGLD` make `run.PSGLD.jsonl`.
+/// Inserts a name before the extension: `run.jsonl` and `PSGLD` give `run.PSGLD.jsonl`.
 fn beside(path: &Path, name: &str) -> PathBuf {
     let mut ending = OsString::from(name);
     if let Some(extension) = path.extension() {
@@ -442,7 +443,7 @@ fn report_losses(results: &[FileResult]) {
     }
 }
 
-/// Reports the first few of some lines below a title.
+/// Reports the first lines below a title, and the number of others.
 fn list(title: &str, lines: impl ExactSizeIterator<Item = String>) {
     say(title);
     let more = lines.len().saturating_sub(NAMED);

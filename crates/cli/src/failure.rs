@@ -53,7 +53,7 @@ pub fn usage(what: impl Into<String>) -> anyhow::Error {
     Failure::Usage(what.into()).into()
 }
 
-/// The chain of an error in one line, but for what is in names: [`say`](super::terminal::say) escapes that.
+/// The chain of an error in one line. Names may contain line breaks, which [`say`](super::terminal::say) escapes.
 pub fn one_line(error: &anyhow::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -94,7 +94,7 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
             _ => None,
         }
     };
-    // A context is not a link of the chain.
+    // A context can be downcast from the error, but not from its chain.
     let failure = || {
         Some(match error.downcast_ref::<Failure>()? {
             Failure::Input(_) | Failure::Unusable(_) => INPUT,
@@ -109,8 +109,7 @@ pub fn exit_code(error: &anyhow::Error) -> u8 {
 /// Message of the last panic.
 static PANIC: Mutex<String> = Mutex::new(String::new());
 
-/// Keeps the messages of panics for [`caught`], in place of printing them: those of foreign decoders become errors in the
-/// library.
+/// Keeps panic messages for [`caught`] instead of printing them: the library turns the panics of decoders into errors.
 pub fn keep_panics() {
     panic::set_hook(Box::new(|panic| {
         tracing::debug!("{panic}");
@@ -120,7 +119,7 @@ pub fn keep_panics() {
     }));
 }
 
-/// Makes a panic of some work an error.
+/// Runs `work`, and converts a panic to an error.
 pub fn caught<T>(work: impl FnOnce() -> T) -> anyhow::Result<T> {
     panic::catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
         let message = PANIC.lock().map(|message| message.clone()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Denoising of several recordings: which to process, in parallel, and the table of the results.
+//! Denoising of several recordings in parallel: planning, processing and the table of results.
 
 mod names;
 mod table;
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use std::{fs, slice, thread};
 use table::table;
-use turn::Turn;
+use turn::NamingLock;
 
 /// A recording to denoise, and its outputs.
 #[derive(Debug)]
@@ -76,7 +76,8 @@ pub fn plan(
     let (mut found, left_out) = find(inputs, listed, folders)?;
     let (mut places, mut files) = (HashSet::new(), HashSet::new());
     found.retain(|Listed { input, name }| {
-        // Also by way of `..` or a linked folder; and by two links, unless each is to have a result of its own name.
+        // Removes duplicates, also through `..` or a linked folder. Two links to one file stay if their results have
+        // different names.
         places.insert(in_folder(input)) && files.insert((record::source(input), name.clone()))
     });
     let record = Record::open(folders.results)?;
@@ -100,8 +101,8 @@ fn in_folder(file: &Path) -> PathBuf {
     }
 }
 
-/// Recordings with their names below the output folders, and what is left out. One of several folders that cannot be used
-/// is left out as a failure.
+/// Finds recordings, with their names below the output folders, and the files left out. Among several inputs, a folder
+/// that cannot be used is left out as a failure.
 fn find(
     inputs: &[PathBuf],
     listed: &[Listed],
@@ -130,7 +131,7 @@ fn find(
         }
     }
     for Listed { input, name: file } in listed {
-        // Those below the present folder stay in theirs.
+        // Files below the current folder keep their relative path.
         let is_below = file.components().all(|part| matches!(part, Component::Normal(_)));
         let name = if is_below { file.as_os_str() } else { file.file_name().unwrap_or(file.as_os_str()) };
         found.push(Listed { input: input.clone(), name: PathBuf::from(name) });
@@ -138,7 +139,8 @@ fn find(
     Ok((found, left_out))
 }
 
-/// The tasks of recordings with their names below the output folders. `sources` are the inputs of earlier results.
+/// Creates the tasks of recordings with their names below the output folders. `sources` maps earlier results to their
+/// inputs.
 fn tasks(
     found: Vec<Listed>,
     folders: Folders,
@@ -158,7 +160,7 @@ fn tasks(
     };
     let marked = folders.reports.residual.filter(|folder| !holds_recording(folder)).map(Path::to_owned);
     let task = |(Listed { input, .. }, name): (Listed, PathBuf)| {
-        // Beside `talk.flac`, what belongs to `talk.wav` has the whole name.
+        // Beside `talk.flac`, the reports on `talk.wav` keep its whole name.
         let is_alone = stems.get(&stem(&name)).is_none_or(|&count| count == 1);
         let below = |folder: &Path, ending: &str| {
             let mut named = folder.join(&name);
@@ -183,12 +185,12 @@ fn tasks(
 }
 
 impl Folders<'_> {
-    /// All of them, that of the results first.
+    /// All output folders, that of the results first.
     fn all(&self) -> impl Iterator<Item = &Path> {
         std::iter::once(self.results).chain(self.reports.paths())
     }
 
-    /// Refuses files, and inputs that results or statistics would mix with.
+    /// Refuses output folders that are files, and inputs among which results or statistics would lie.
     fn check(&self, inputs: &[PathBuf]) -> anyhow::Result<()> {
         for folder in self.all() {
             if is_standard(folder) {
@@ -196,7 +198,7 @@ impl Folders<'_> {
                     "with -o, outputs and reports are folders, not standard output: name a folder",
                 ));
             }
-            // Without a slash at the end, with which a file does not exist.
+            // Without the final slash: with it, a file is not found.
             let bare: PathBuf = folder.components().collect();
             if fs::symlink_metadata(&bare).is_ok() && !bare.is_dir() {
                 let reason = anyhow!("it is {}", not_a_folder(&bare));
@@ -233,8 +235,8 @@ impl Task {
         std::iter::once(self.output.as_path()).chain(self.reports.paths())
     }
 
-    /// Removes what an earlier run reported, so that a run that is killed leaves no reports of another result; and its result,
-    /// unless this run replaces that.
+    /// Removes the reports of an earlier run, so that a killed run leaves no reports on another result. Also removes
+    /// its result, unless this run replaces it.
     fn remove_earlier(&self, replace: bool) -> anyhow::Result<()> {
         let earlier = self.outputs().skip(usize::from(replace));
         for path in earlier.filter(|path| path.is_file()) {
@@ -244,12 +246,12 @@ impl Task {
         Ok(())
     }
 
-    /// What is to be done. Fails if an existing output is not a recorded result of this program.
+    /// Determines the remaining work. Fails if an existing output is not a recorded result of this program.
     fn work(&self, record: &Record, settings: &str, force: bool) -> anyhow::Result<Work> {
         if force {
             return Ok(Work::All);
         }
-        // Results are recorded before they have their names, by other runs too.
+        // Every run records a result before naming it, so a result that exists now is in the refreshed record.
         let is_there = self.output.exists();
         record.refresh()?;
         let state = if is_there {
@@ -274,7 +276,7 @@ impl Task {
     }
 }
 
-/// What is to be done for a file.
+/// Remaining work on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
     Nothing,
@@ -283,7 +285,7 @@ enum Work {
     All,
 }
 
-/// Whether an error is that another file has got the name of an output.
+/// Whether an error reports that another file has taken the name of an output.
 fn is_taken(error: &anyhow::Error, output: &Path) -> bool {
     let Some(Error::Write { path, reason: WriteError::Io(reason) }) = error.downcast_ref() else {
         return false;
@@ -291,8 +293,8 @@ fn is_taken(error: &anyhow::Error, output: &Path) -> bool {
     path == output && reason.kind() == io::ErrorKind::AlreadyExists
 }
 
-/// Processes the tasks in parallel. Returns the outcome of each, and the exit code of the first failure, or 0. The summary counts
-/// failures among those `left_out`, too.
+/// Processes the tasks in parallel. Returns the outcome of each, and the exit code of the first failure, or 0. The
+/// summary also counts failures in `left_out`.
 pub fn run(
     tasks: &[Task],
     left_out: &[LeftOut],
@@ -320,17 +322,17 @@ pub fn run(
             }
         }
     };
-    // Threads beside those of the pool, which all files use: one starts a file when it has finished another.
+    // Threads in addition to the pool, which all files share: each starts a file when it has finished another.
     on_threads(rayon::current_num_threads().min(tasks.len()), work);
     drop(progress);
-    // Folders come after those that hold them. One that holds a result is not empty and stays.
+    // Parents precede their subfolders in the set. A folder with a result is not empty and stays.
     missing.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
     check_interrupt()?;
     let mut finished = finished.into_inner().unwrap_or_default();
     finished.sort_by_key(|(index, ..)| *index);
     let code = finished.iter().map(|(.., code)| *code).find(|&code| code != 0).unwrap_or(0);
     let mut entries: Vec<Entry> = finished.into_iter().map(|(_, entry, _)| entry).collect();
-    // As `denoise merge` has them.
+    // In the order of `denoise merge`.
     entries.sort_by_cached_key(|entry| record::key(&entry.input));
     if common.quiet {
         for entry in &entries {
@@ -345,7 +347,7 @@ pub fn run(
     Ok((entries, code))
 }
 
-/// Works on so many threads, or on as many as the system allows.
+/// Runs `work` on `count` threads, or on as many as the system allows.
 fn on_threads(count: usize, work: impl Fn() + Sync) {
     thread::scope(|scope| {
         let start = |_: &usize| thread::Builder::new().spawn_scoped(scope, &work).is_ok();
@@ -355,8 +357,8 @@ fn on_threads(count: usize, work: impl Fn() + Sync) {
     });
 }
 
-/// Folders of results that do not exist yet, or that a killed run has made: those that a run leaves empty, as its files
-/// failed, are removed again.
+/// Output folders that do not exist yet, or hold only partial files of a killed run. A run removes them again if they
+/// stay empty because all files failed.
 fn missing_folders(tasks: &[Task]) -> BTreeSet<PathBuf> {
     let folders = tasks.iter().flat_map(Task::outputs).flat_map(|output| output.ancestors().skip(1));
     let folders: BTreeSet<&Path> = folders.filter(|folder| !folder.as_os_str().is_empty()).collect();
@@ -387,7 +389,7 @@ fn one(task: &Task, run: &Run, record: &Record, force: bool, progress: &mut File
     }
 }
 
-/// Denoises one file, unless its result is up to date or another run makes it meanwhile.
+/// Denoises one file, unless its result is up to date or another run completes it first.
 fn denoise(
     task: &Task,
     run: &Run,
@@ -399,7 +401,7 @@ fn denoise(
     let settings = run.settings_checksum();
     let wanted: Vec<WantedReport> = reports.wanted().collect();
     let original = Snapshot::of(input);
-    // One that is there is recorded, or else `work` fails.
+    // An existing output is a recorded result, or else `work` fails.
     let replace = force || output.exists();
     let work = task.work(record, settings, force)?;
     if work == Work::Nothing {
@@ -409,7 +411,7 @@ fn denoise(
     for folder in task.outputs().filter_map(Path::parent) {
         fs::create_dir_all(folder).with_context(|| Failure::Output(folder.to_owned()))?;
     }
-    // Some reports are begun when all else is done.
+    // Some reports are opened only after denoising.
     task.outputs().try_for_each(check_output)?;
     let recording = Recording {
         denoiser: run.denoiser(),
@@ -421,11 +423,12 @@ fn denoise(
         replace,
     };
     let denoised = recording.denoise(&mut |seconds, duration| progress.update(seconds, duration))?;
-    // Until the record has the reports.
-    let _turn = denoised.content().map(|_| Turn::wait(output)).transpose()?;
+    // Held until the reports are recorded.
+    let _turn = denoised.content().map(|_| NamingLock::wait(output)).transpose()?;
     let mut made = None;
     if let Some(content) = denoised.content() {
-        // Another run may have made all meanwhile. What appeared or was edited since this run began stays, too.
+        // Another run may have completed all outputs meanwhile. `work` also refuses to replace files that appeared or
+        // were edited since this run began.
         if task.work(record, settings, force)? == Work::Nothing {
             return Ok(None);
         }
@@ -434,7 +437,7 @@ fn denoise(
         made = record.add(name, content, &original, settings, &wanted)?;
     }
     let found = match denoised.persist() {
-        // By another run, where the file system has no locks.
+        // Another run took the name, on a file system without locks.
         Err(error) if is_taken(&error, output) && task.work(record, settings, force)? == Work::Nothing => {
             return Ok(None);
         }

@@ -41,7 +41,7 @@ fn ranges_are_those_of_the_settings() {
             continue;
         }
         let (low, is_open) = low.strip_prefix("above ").map_or((low, false), |low| (low, true));
-        // The other is another option.
+        // The other bound is an option.
         let (Ok(low), Ok(high)) = (low.parse::<f64>(), high.parse::<f64>()) else {
             assert_eq!(option.name, "burn-in");
             continue;

@@ -1,4 +1,4 @@
-//! Audio files of folders, and what is left out.
+//! Audio files in folders, and the files that are left out.
 
 use super::failure::{Failure, INPUT, one_line};
 use super::record::{self, Record};
@@ -41,16 +41,16 @@ impl LeftOut {
     }
 }
 
-/// A path without the `.` in front that names the present folder. `-` stays standard input, and `./-` a file.
+/// Removes `.` components from a path. `-` stays standard input, and `./-` a file.
 pub fn plain(path: &Path) -> PathBuf {
     let plain: PathBuf = path.components().filter(|part| !matches!(part, Component::CurDir)).collect();
     if plain.as_os_str().is_empty() || is_standard(&plain) { path.to_owned() } else { plain }
 }
 
-/// Audio files in and below a folder, except those below the folders in `except`, sorted by name; and what is left out.
-/// At least one; only the folder itself must be readable.
+/// Lists audio files in and below a folder, except below the folders in `except`, sorted by name; and the files left
+/// out. Fails if there is no audio file or the folder itself cannot be read.
 pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec<PathBuf>, Vec<LeftOut>)> {
-    // Reports may lie beside the recordings.
+    // The folder of reports may be that of the recordings.
     let is_itself = |other: &Path| fs::canonicalize(other).ok() == fs::canonicalize(folder).ok();
     let except: Vec<&Path> = except.iter().copied().filter(|except| !is_itself(except)).collect();
     let (contents, results) =
@@ -79,8 +79,8 @@ pub fn audio_files_below(folder: &Path, except: &[&Path]) -> anyhow::Result<(Vec
     Ok((audio, left_out))
 }
 
-/// The contents of a folder as [`FolderContents::scan`] lists them, without results of earlier runs in folders below it; and
-/// these: folders, or single results beside recordings.
+/// Lists the contents of a folder as [`FolderContents::scan`], without results of earlier runs below it. Also returns
+/// these results: folders, or single files beside recordings.
 pub fn contents_below(folder: &Path, except: &[&Path]) -> io::Result<(FolderContents, BTreeSet<PathBuf>)> {
     let mut contents = FolderContents::scan(folder, except)?;
     let earlier = EarlierResults::below(folder, &contents.hidden);
@@ -100,8 +100,9 @@ pub fn contents_below(folder: &Path, except: &[&Path]) -> io::Result<(FolderCont
 struct EarlierResults(HashSet<PathBuf>);
 
 impl EarlierResults {
-    /// Those in the folders that hold a record: all of such a folder, or the recorded results alone where the recordings lie
-    /// beside them. A record is one of the `hidden` files. The folder itself was asked for.
+    /// Finds the results in the folders that hold a record, which is one of the `hidden` files. Such a folder counts as
+    /// a whole, or only its recorded results if it also holds their recordings. A record in `folder` itself is ignored,
+    /// as the user named this folder.
     fn below(folder: &Path, hidden: &[PathBuf]) -> Self {
         let records =
             hidden.iter().filter(|path| path.ends_with(record::NAME)).filter_map(|path| path.parent());
@@ -127,7 +128,8 @@ impl EarlierResults {
     }
 }
 
-/// The first few files of a folder without any audio file, for its error: ffmpeg may read them if they are named.
+/// Names the first files of a folder without audio files, for the error message. ffmpeg may read them if they are named
+/// explicitly.
 fn named_others(folder: &Path, others: &mut [PathBuf]) -> String {
     const NAMED: usize = 3;
     if others.is_empty() {
@@ -144,7 +146,7 @@ fn named_others(folder: &Path, others: &mut [PathBuf]) -> String {
     )
 }
 
-/// Reports what was left out, the first few of each reason by name; only failures if `quiet`.
+/// Reports the files left out, with the first names for each reason; only failures if `quiet`.
 pub fn say_left_out(left_out: &[LeftOut], quiet: bool) {
     const NAMED: usize = 10;
     let (failed, other): (Vec<_>, Vec<_>) = left_out.iter().partition(|left| left.failed);
@@ -165,7 +167,7 @@ pub fn say_left_out(left_out: &[LeftOut], quiet: bool) {
     }
 }
 
-/// How many of these are files and how many folders, in words.
+/// Counts files and folders, in words.
 fn files_and_folders(paths: &[&Path]) -> String {
     let folders = paths.iter().filter(|path| path.is_dir()).count();
     let counts = [(paths.len() - folders, "file"), (folders, "folder")];
@@ -174,12 +176,12 @@ fn files_and_folders(paths: &[&Path]) -> String {
     counts.join(" and ")
 }
 
-/// Exit code for what was left out.
+/// Exit code for the files left out.
 pub fn left_out_code(left_out: &[LeftOut]) -> u8 {
     if left_out.iter().any(|left| left.failed) { INPUT } else { 0 }
 }
 
-/// Serialises a path, distinct also if it is not UTF-8.
+/// Serialises a path; paths that are not UTF-8 stay distinct.
 pub fn by_key<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&record::key(path))
 }

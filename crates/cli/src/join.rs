@@ -25,11 +25,11 @@ use std::process::ExitCode;
 
 /// Samples per channel that are read at once.
 const BLOCK: usize = 1 << 16;
-/// Up to this drift, the peaks of its windows are exact, parts per million; takes that drift faster are read again at the speed found,
-/// at most so many times.
+/// Largest drift at which the peaks of windows are exact, parts per million. Takes with faster drift are read again at
+/// the estimated speed, at most `MAX_REFINEMENTS` times.
 const EXACT_DRIFT_PPM: f64 = 100.0;
 const MAX_REFINEMENTS: usize = 2;
-/// Most channels of the file, those that `--channels array` takes.
+/// Maximum number of channels of the file, as for `--channels array`.
 const MAX_CHANNELS: usize = 16;
 
 /// Arguments of `denoise join`.
@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         claims.read(take);
     }
     claims.write(output)?;
-    // One that is missing is reported on opening it.
+    // A missing file is reported on opening.
     if let Some(take) = takes.iter().find(|path| is_standard(path) || path.exists() && !path.is_file()) {
         let name = name(take, "standard input").display();
         return Err(usage(format!("{name}: expected a regular file: takes are read twice")));
@@ -87,7 +87,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         return Err(usage(format!("the takes have {channels} channels; expected at most {MAX_CHANNELS}")));
     }
     let rate = sources[0].reader().sample_rate();
-    // Refuses what the format cannot hold before the takes are read.
+    // Refuses layouts that the format cannot hold, before the takes are read.
     Writer::to_stream(output, spec(rate, channels, output, None), &Metadata::default(), io::sink())?;
     let progress = Progress::new("joining", common.quiet);
     let length = sources[0].reader().length().map_or(f64::INFINITY, |samples| samples as f64);
@@ -95,7 +95,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Cancelled),
     };
-    // Half of the work is to find the clocks.
+    // Estimating the clocks is half of the work.
     let plan = Plan::new(takes, sources, &|done| proceed(0.5 * done as f64 / length))?;
     let check = || originals.iter().try_for_each(Snapshot::check);
     check()?;
@@ -109,7 +109,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
             say(&format!("{}: {}", path.display(), sentence(clock, rate)));
         }
         let [start, end] = [plan.start, plan.end].map(|position| position as f64 / f64::from(rate));
-        // FLAC ends at full scale, as floating-point takes and those between the samples of another need not.
+        // FLAC clips at full scale, which floating-point and resampled takes may exceed.
         let loss = match clipped {
             0 => String::new(),
             count => format!("; {} clipped in the output", counted(count, "sample")),
@@ -123,12 +123,12 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens a take, by way of ffmpeg where that is needed.
+/// Opens a take, with ffmpeg where needed.
 fn open(take: &Path) -> anyhow::Result<Source> {
     Source::open(take, None, false, false)
 }
 
-/// The format of the file; the time of the first take counts.
+/// Format of the output. `sample_rate` and `length` are those of the first take.
 fn spec(sample_rate: u32, channels: usize, output: &Path, length: Option<u64>) -> OutputSpec {
     let container = Container::from_path(output);
     let format = if container == Container::Flac { SampleFormat::Int24 } else { SampleFormat::Float32 };
@@ -143,7 +143,7 @@ fn warn_of_losses(take: &Path, source: &Source, samples: u64) {
     }
 }
 
-/// What is corrected in a take.
+/// Describes the correction of a take.
 fn sentence(clock: &Clock, rate: u32) -> String {
     let seconds = clock.shift / f64::from(rate);
     let when = if seconds < 0.0 { "later" } else { "earlier" };
@@ -156,7 +156,8 @@ fn sentence(clock: &Clock, rate: u32) -> String {
     format!("starts {:.4} s {when}, clock {speed}", seconds.abs())
 }
 
-/// Reads takes, at the clocks of which the others are. Returns a meter of each of the others, and the lengths of all, samples of the first.
+/// Reads all takes, the others at the clocks set in [`Aligned`]. Returns a clock meter for each of the others, and the
+/// lengths of all takes in samples of the first.
 fn measure(
     first: &mut Source,
     others: &mut [Aligned],
@@ -179,17 +180,18 @@ fn measure(
     }
 }
 
-/// How takes become one file.
+/// Alignment of takes in one file.
 struct Plan {
-    /// The clocks of all takes but the first against it.
+    /// Clocks of all takes but the first, relative to the first.
     clocks: Vec<Clock>,
-    /// What all takes have, samples of the first.
+    /// Section that all takes share, samples of the first.
     start: u64,
     end: u64,
 }
 
 impl Plan {
-    /// Reads all takes. `proceed` receives the samples of the first that are done.
+    /// Reads all takes and estimates their clocks. `proceed` receives the number of samples of the first take read so
+    /// far.
     fn new(
         takes: &[PathBuf],
         mut sources: Vec<Source>,
@@ -230,7 +232,7 @@ impl Plan {
         let mut found = Vec::new();
         for (meter, path) in meters.into_iter().zip(&takes[1..]) {
             let mut of_take = meter.finish().map_err(|mismatch| refusal(mismatch, path))?;
-            // Fast drift blurs the peaks: at its own speed, the take is compared exactly.
+            // Fast drift blurs the peaks. Read at its estimated speed, the take is compared exactly.
             let mut residual = of_take.clock;
             for _ in 0..MAX_REFINEMENTS {
                 if residual.drift.abs() < 1e-6 * EXACT_DRIFT_PPM {
@@ -262,7 +264,7 @@ impl Plan {
         let clocks: Vec<Clock> = found.iter().map(|found| found.clock).collect();
         let (mut start, mut end) = (0, lengths[0]);
         for (clock, &length) in clocks.iter().zip(&lengths[1..]) {
-            // As unsigned numbers, what is before the first take's start is its start.
+            // The cast to unsigned moves a position before the first take to its start.
             start = start.max(clock.to_reference(0.0).ceil() as u64);
             end = end.min(clock.to_reference(length as f64) as u64);
         }
@@ -270,8 +272,8 @@ impl Plan {
         Ok(Self { clocks, start, end })
     }
 
-    /// Writes what all takes have, over a file if `replace`, but for its end. `proceed` receives the samples of the first that
-    /// are done.
+    /// Writes the section that all takes share; the caller finishes the file. An existing file is replaced if
+    /// `replace`. `proceed` receives the number of samples of the first take processed so far.
     fn write(
         &self,
         takes: &[PathBuf],
@@ -293,7 +295,7 @@ impl Plan {
         let mut writer = Writer::to_file(output, spec, &Metadata::default(), file)?;
         let block = |left: u64| left.min(BLOCK as u64) as usize;
         let mut done = 0;
-        // A take that has become shorter since ends early, and is refused.
+        // A take that was shortened since the first reading ends early; the caller refuses it.
         let mut next = |left: u64| first.read_block(block(left)).map(|found| (found[0].len(), found));
         while done < self.start {
             let (count, _) = next(self.start - done)?;
@@ -320,7 +322,7 @@ impl Plan {
     }
 }
 
-/// The sum of all channels, the later ones softer: two of opposite sign do not cancel each other.
+/// Sums all channels with decreasing weights, so that two of opposite sign do not cancel.
 fn mono(block: &[Vec<f32>]) -> Vec<f32> {
     const WEIGHT: f32 = 0.7;
     let mut sum = block[0].clone();
@@ -332,7 +334,7 @@ fn mono(block: &[Vec<f32>]) -> Vec<f32> {
     sum
 }
 
-/// A take in the time of the reference.
+/// A take resampled to the clock of the reference.
 struct Aligned {
     source: Source,
     /// Samples of the take per sample of the reference.
@@ -341,13 +343,13 @@ struct Aligned {
     position: f64,
     /// Samples per channel that have been read.
     length: u64,
-    /// Every channel of the take, or one for their sum.
+    /// Resampler and input queue of every channel of the take, or of their sum.
     channels: Vec<(Resampler<1>, VecDeque<f32>)>,
 }
 
 impl Aligned {
-    /// From a position on in a reference of this sample rate, Hz. The clock is that of the take at the rate of the reference.
-    /// `channels` are those of the take, or one: their sum.
+    /// Starts at sample `start` of a reference with sample rate `rate`, Hz. `clock` is that of the take at the sample
+    /// rate of the reference. `channels` is the number of channels of the take, or 1 for their sum.
     fn new(source: Source, channels: usize, clock: Clock, start: u64, rate: u32) -> Self {
         let ratio = f64::from(source.reader().sample_rate()) / f64::from(rate);
         let position = ratio * clock.to_take(start as f64);
@@ -360,7 +362,7 @@ impl Aligned {
         Self { source, step: ratio * (1.0 + clock.drift), position, length: 0, channels }
     }
 
-    /// The next `count` samples of every channel, or fewer at the end.
+    /// Reads the next `count` samples of every channel, or fewer at the end.
     fn read(&mut self, mut count: usize) -> Result<Vec<Vec<f32>>, alphamf_files::Error> {
         let Self { source, step, position, length, channels } = self;
         let wanted = channels[0].0.wants(*step, count);

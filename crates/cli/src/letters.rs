@@ -1,17 +1,17 @@
-//! File systems on which names in upper and lower case are one.
+//! Detection of case-insensitive file systems.
 
 use alphamf_files::output::OutputFile;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What names share that are one where upper and lower case are.
+/// Key that names share if they differ in case alone.
 pub fn folded(name: &Path) -> PathBuf {
     name.to_string_lossy().to_lowercase().into()
 }
 
-/// Whether names in upper and lower case are one in a folder, which need not exist: the one above it decides then. No, where no
-/// file can be made to find out, and so none of these names.
-pub fn are_one_in(folder: &Path) -> bool {
+/// Whether a folder is case-insensitive; if it does not exist, its closest existing parent. False if no test file can
+/// be created, as then no output can be, either.
+pub fn is_case_insensitive(folder: &Path) -> bool {
     let existing = folder.ancestors().find(|above| above.as_os_str().is_empty() || above.is_dir());
     let probe = existing.and_then(|above| OutputFile::create_new(above.join(".alphamf-letters")).ok());
     let other = |probe: OutputFile| {

@@ -50,7 +50,7 @@ impl Live {
         if self.live { Mode::Live } else { Mode::Offline }
     }
 
-    /// The same options, without a latency that is the default: both give the same result.
+    /// These options without a latency that equals the default: both give equal results.
     pub fn resolved(self) -> Self {
         Self { latency: self.latency.filter(|latency| *latency != DEFAULT_LATENCY_MS), ..self }
     }
@@ -93,12 +93,12 @@ impl AlignedDenoiser {
         })
     }
 
-    /// Samples per channel by which the output lags behind the input while it comes.
+    /// Delay of the output during processing, samples per channel.
     pub fn latency(&self) -> usize {
         self.live.latency()
     }
 
-    /// Takes the next samples of every channel and returns those that are due.
+    /// Processes the next samples of every channel. Returns the output without the initial delay.
     pub fn push(&mut self, block: &[Vec<f32>]) -> Vec<Vec<f32>> {
         let (width, count) = (block.len(), block.first().map_or(0, Vec::len));
         self.input.clear();
@@ -114,12 +114,12 @@ impl AlignedDenoiser {
         (0..width).map(|channel| due.iter().skip(channel).step_by(width).copied().collect()).collect()
     }
 
-    /// Returns the rest.
+    /// Returns the remaining output.
     pub fn finish(&mut self) -> Vec<Vec<f32>> {
         self.push(&vec![vec![0.0; self.live.latency()]; self.live.channels()])
     }
 
-    /// Starts and ends of speech, in samples per channel of the output, of which there are `length` in all.
+    /// Starts and ends of speech, in an output of `length` samples per channel.
     pub fn speech_sections(&self, length: u64) -> Vec<[u64; 2]> {
         let open = self.sections.open.map(|start| [start, length]);
         let all = self.sections.closed.iter().copied().chain(open);
@@ -131,7 +131,7 @@ impl AlignedDenoiser {
 #[derive(Default)]
 struct Sections {
     closed: Vec<[u64; 2]>,
-    /// Start of the one that has not ended yet.
+    /// Start of a section that has not ended yet.
     open: Option<u64>,
 }
 

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     match caught(|| run(arguments)).flatten() {
         Ok(code) => code,
         Err(error) => {
-            // A thread may still wait for one.
+            // A thread may still wait for a run of ffmpeg.
             let _stopped = ffmpeg::stop_all();
             say(&format!("denoise: {}", one_line(&error)));
             exit_code(&error).into()
@@ -149,11 +149,11 @@ enum Command {
 pub fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let Arguments { command, denoise, common, version: _ } = arguments;
     let level = common.level();
-    // Other libraries log what this program reports as an error.
+    // Logs of other libraries are dropped: this program reports their errors.
     let own = Targets::new().with_target("alphamf", level).with_target("denoise", level);
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        // It would print them, and panic where that fails.
+        // The layer would print them, and panic if printing fails.
         .log_internal_errors(false)
         .with_ansi(terminal::has_colours())
         .with_target(level > tracing::Level::INFO)

@@ -1,5 +1,5 @@
-//! `--manifest`: recordings by name, by NeMo's JSON lines or by lhotse's cuts and recordings, and the same manifest of the
-//! results.
+//! `--manifest`: lists of recordings as names, NeMo's JSON lines, or lhotse's cuts and recordings; and the manifest of
+//! the results.
 
 mod results;
 #[cfg(test)]
@@ -21,7 +21,7 @@ use std::collections::hash_map::Entry;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Size of a list of a million recordings; compressed ones are no larger when decompressed.
+/// Maximum size of a list, also when decompressed: a million recordings.
 const MAX_BYTES: u64 = 256 << 20;
 const EXPECTED: &str = "expected a name per line, or JSON lines of NeMo or lhotse";
 const SAVE: &str = "save the audio to files first (CutSet.save_audios of lhotse)";
@@ -41,9 +41,9 @@ pub struct Manifest {
 /// A recording in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Where it is.
+    /// Path of the recording.
     pub input: PathBuf,
-    /// As the list names it.
+    /// Name in the list.
     pub name: PathBuf,
 }
 
@@ -86,7 +86,7 @@ impl Manifest {
             let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
             anyhow!("line {line}: not UTF-8 text: save the list as UTF-8")
         })?;
-        // The mark of the byte order is no part of JSON, either.
+        // The byte order mark is not part of JSON, either.
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
         let mut manifest =
             Self { path: path.to_owned(), kind: ListFormat::Names, compressed, text, recordings: Vec::new() };
@@ -100,7 +100,7 @@ impl Manifest {
         &self.recordings
     }
 
-    /// Name of the manifest of the results: that of this one. A list of names has none.
+    /// Name of the result manifest, equal to that of this one. A list of names has none.
     pub fn result_name(&self) -> Option<&Path> {
         (self.kind != ListFormat::Names)
             .then(|| Path::new(self.path.file_name().unwrap_or(self.path.as_os_str())))
@@ -110,8 +110,8 @@ impl Manifest {
         &self.path
     }
 
-    /// This manifest with the results in place of the recordings, without entries that lack one. `results` maps inputs, as they
-    /// are spelled or as [`record::source`] has them, to outputs.
+    /// Returns this manifest with the results in place of the recordings, without entries that lack a result. `results`
+    /// maps inputs, as spelled or as [`record::source`] returns them, to outputs.
     pub fn of_results(&self, results: &HashMap<PathBuf, String>) -> anyhow::Result<Vec<u8>> {
         let mut text = Vec::new();
         let mut rates = HashMap::new();
@@ -126,7 +126,8 @@ impl Manifest {
             let Some(outputs) = outputs else { continue };
             let mut rate = None;
             for (file, output) in files.into_iter().zip(outputs) {
-                // Files that were converted are compressed ones, most of which lhotse decodes by another library.
+                // Converted files are compressed ones, most of which lhotse decodes with another library, at another
+                // rate.
                 if self.kind == ListFormat::Lhotse
                     && Path::new(file).extension() != Path::new(output).extension()
                 {
@@ -138,7 +139,7 @@ impl Manifest {
                 output.clone_into(file);
             }
             if let (ListFormat::Lhotse, Some(cut)) = (self.kind, entry.as_object_mut()) {
-                // They are those of the noisy recording.
+                // The features are those of the noisy recording.
                 cut.remove("features");
             }
             if let Some(rate) = rate {
@@ -196,12 +197,13 @@ impl Manifest {
         Ok(listed)
     }
 
-    /// The recording that the list names so.
+    /// The recording of this name in the list.
     fn named(&self, file: &Path) -> Listed {
         Listed { input: self.resolve(file), name: plain(file) }
     }
 
-    /// Where a file is: as it is named or, if there is none, beside the list, as NeMo has it. `-` is a file, too.
+    /// Path of a listed file: its name or, if no such file exists, that name beside the list, as in NeMo. `-` is a
+    /// file, too.
     fn resolve(&self, file: &Path) -> PathBuf {
         let file = if is_standard(file) { Path::new("./-") } else { file };
         let beside = self.path.parent().map(|folder| folder.join(file));

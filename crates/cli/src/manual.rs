@@ -5,19 +5,19 @@ use clap::{Arg, CommandFactory};
 
 /// The manual page of a command.
 pub fn page(command: Option<&str>) -> clap_mangen::Man {
-    // Help of a command has no page of its own.
+    // The `help` command has no page.
     let mut program = Arguments::command().disable_help_subcommand(true);
     program.build();
     let found = command.and_then(|name| program.find_subcommand(name)).cloned();
     let mut page = found.unwrap_or(program);
-    // Its own has options without their values, and one of several inputs.
+    // The usage of clap_mangen omits the values of options and all inputs but one.
     let usage = page.render_usage().to_string();
     let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).to_owned();
     clap_mangen::Man::new(page.override_usage(usage).mut_args(with_all_words))
         .source(concat!("denoise ", env!("CARGO_PKG_VERSION")))
 }
 
-/// An option with all that the manual page leaves out: its other names, and the only sentence of one that `-h` leaves out.
+/// Adds the help that the manual page omits: the aliases of an option, and a single sentence that `-h` hides.
 fn with_all_words(option: Arg) -> Arg {
     let names: Vec<String> =
         option.get_visible_aliases().unwrap_or_default().iter().map(|name| format!("--{name}")).collect();

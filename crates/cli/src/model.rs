@@ -62,7 +62,7 @@ impl Model {
     }
 }
 
-/// An error of the options, with their names as arguments.
+/// Converts an error of the options to one with their names on the command line.
 pub fn as_usage(error: OptionsError) -> anyhow::Error {
     let text = error.to_string();
     // Names stand between backticks.

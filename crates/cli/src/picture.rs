@@ -32,7 +32,7 @@ impl From<PlotScale> for FrequencyScale {
     }
 }
 
-/// Whether a file of this name can be drawn: SVG or PNG.
+/// Whether figures can be written under this name: SVG or PNG.
 pub fn is_known(path: &Path) -> bool {
     has_extension(path, "svg") || has_extension(path, "png")
 }
@@ -41,7 +41,7 @@ fn has_extension(path: &Path, expected: &str) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(expected))
 }
 
-/// Writes the figure in the format of the file's name, over one of that name if `replace`.
+/// Writes the figure in the format of the file's extension; replaces an existing file if `replace`.
 pub fn write(figure: &Figure, path: &Path, replace: bool) -> anyhow::Result<()> {
     let bytes = if has_extension(path, "svg") { figure.svg().map(String::into_bytes) } else { figure.png() };
     write_whole(path, &bytes.with_context(|| Failure::Output(path.to_owned()))?, replace)
@@ -52,11 +52,11 @@ pub const INDEX: &str = "index.html";
 /// Marks a page as written by this program.
 const MARK: &str = "<meta name=generator content=\"denoise --plot\">";
 const STYLE: &str = include_str!("picture/page.css");
-/// Hides the figures whose names do not hold the text of the filter.
+/// Hides the figures whose names do not contain the text of the filter.
 const SCRIPT: &str = include_str!("picture/page.js");
 
-/// Writes the page of all figures in and below a folder, in place of an older one; `None` if a page that this program
-/// did not write has its name.
+/// Writes the page of all figures in and below a folder, and replaces an older one. `None` if this program did not
+/// write the existing page.
 pub fn write_index(folder: &Path) -> anyhow::Result<Option<PathBuf>> {
     let page = folder.join(INDEX);
     let failed = || Failure::Output(page.clone());
@@ -92,7 +92,7 @@ fn find_figures(folder: &Path, below: &Path, figures: &mut Vec<PathBuf>) -> io::
     Ok(())
 }
 
-/// The `<desc>` of a figure, escaped. Foreign pictures may hold markup there, which the page does not take over.
+/// Reads the `<desc>` of a figure, which is escaped. Empty if it contains markup, as pictures of other programs may.
 fn description(path: &Path) -> String {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(4_096).read_to_end(&mut head));
@@ -123,7 +123,7 @@ fn index(folder: &Path, figures: &[PathBuf]) -> String {
     page + &format!("</ul></main><script>{SCRIPT}</script></body></html>\n")
 }
 
-/// A relative address of a file.
+/// Relative URL of a file.
 fn link(path: &Path) -> String {
     let parts = path.iter().map(|part| {
         let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);

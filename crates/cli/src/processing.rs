@@ -1,4 +1,4 @@
-//! Options of what is read and written, and of the noise section.
+//! Options of inputs, outputs and the noise section.
 
 use super::failure::usage;
 use super::ffmpeg::{self, Ffmpeg};
@@ -66,7 +66,7 @@ pub struct Format {
     pub depth: Option<SampleFormat>,
 }
 
-/// Why FLAC is not written as asked.
+/// Reason to refuse a sample format for FLAC.
 const SHALLOW: &str = "FLAC has 24 bits at most";
 
 impl Format {
@@ -129,7 +129,7 @@ impl FromStr for Section {
 }
 
 impl Processing {
-    /// The container that is asked for, whatever the output's name.
+    /// The container that options set, regardless of the output's name.
     pub fn container(&self) -> Option<Container> {
         if self.raw_out { Some(Container::Raw) } else { self.format.and_then(|format| format.container) }
     }
@@ -148,7 +148,7 @@ impl Processing {
         ffmpeg::Kind::of(output).filter(|_| self.container().is_none())
     }
 
-    /// These options in the record of a run, with those of the session.
+    /// Records these options and those of the session as JSON.
     pub fn record(&self, session: &SessionSettings) -> serde_json::Value {
         let noise_from = self.noise_from.map(|section| (section.start, section.end));
         serde_json::json!({
@@ -207,7 +207,7 @@ fn container_of_name(name: &Path) -> Option<String> {
     written.or_else(|| ffmpeg::Kind::of(name).map(|kind| kind.to_string()))
 }
 
-/// Whether a file of this name is written in the container that its extension names.
+/// Whether this program writes the container that the extension names.
 pub fn is_written(name: &Path) -> bool {
     let extension = name.extension().unwrap_or_default();
     ["wav", "wave", "flac"].iter().any(|written| extension.eq_ignore_ascii_case(written))

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 const STEPS: u64 = 1000;
 /// Shortest time between two changes of the figures beside a bar.
 const REFRESH: Duration = Duration::from_millis(100);
-/// Most files with a bar of their own.
+/// Maximum number of files with their own bars.
 const MAX_BARS: usize = 8;
 
 /// Label, bar and figures. The label has a fixed width, so that bars of several files are aligned.
 const ALIGNED: &str = "{msg:24!} {wide_bar:.cyan/dim} {prefix}";
 const SINGLE: &str = "{msg} {wide_bar:.cyan/dim} {prefix}";
-/// The length is unknown.
+/// Without a bar, for an unknown length.
 const ENDLESS: &str = "{msg} {prefix}";
 
 fn style(template: &str) -> ProgressStyle {
@@ -42,7 +42,7 @@ fn rate(audio_seconds: f64, elapsed: f64) -> String {
     }
 }
 
-/// Time until a task is done that has taken `elapsed` seconds for this fraction of it.
+/// Estimates the remaining time of a task, of which this fraction took `elapsed` seconds.
 fn time_left(fraction: f64, elapsed: f64) -> String {
     if fraction > 0.0 { clock(elapsed * (1.0 - fraction) / fraction) } else { "-:--".to_owned() }
 }
@@ -143,14 +143,14 @@ impl Totals {
         self.audio_seconds += audio_seconds;
     }
 
-    /// Removes a file that needs no more work, of which a fraction was counted.
+    /// Removes a file that needs no further work, and its counted fraction.
     fn leave_out(&mut self, weight: f64, fraction: f64) {
         self.work -= weight;
         self.done -= weight * fraction;
     }
 }
 
-/// What is shown of a folder.
+/// How the progress of a folder is shown.
 enum Shown {
     Nothing,
     Lines,
@@ -186,7 +186,7 @@ impl FolderProgress {
         Self { shown, totals: Mutex::new(totals), began: Instant::now() }
     }
 
-    /// Begins a file.
+    /// Starts the progress of a file.
     pub fn file(&self, name: &Path, size: u64) -> FileProgress<'_> {
         FileProgress {
             folder: self,
@@ -224,7 +224,7 @@ impl Drop for FolderProgress {
     }
 }
 
-/// Weight of a file: its bytes; an empty one and a pipe count, too.
+/// Weight of a file: its size in bytes, or 1 for an empty file or a pipe.
 fn weight(size: u64) -> f64 {
     size.max(1) as f64
 }
@@ -270,7 +270,7 @@ impl FileProgress<'_> {
         }
     }
 
-    /// Ends the file: `audio_seconds` of it were denoised, or it was skipped or failed.
+    /// Ends the file, of which `audio_seconds` were denoised; `None` if it was skipped or failed.
     pub fn finish(mut self, audio_seconds: Option<f64>) {
         if let Some(seconds) = audio_seconds {
             self.count(seconds, 1.0);
@@ -280,7 +280,7 @@ impl FileProgress<'_> {
         if audio_seconds.is_none() {
             totals.leave_out(self.weight, self.fraction);
         }
-        // Before the bar goes, which draws all bars at once.
+        // Shown before the bar is removed, which redraws all bars.
         self.folder.show(&totals);
         if let (Some(bar), Shown::Bars { all, .. }) = (self.bar.take(), &self.folder.shown) {
             totals.bars -= 1;

@@ -1,4 +1,4 @@
-//! Record of the results in a folder and of their inputs, by which a repeated run skips those that are up to date.
+//! Record of the results in a folder and of their inputs, by which a repeated run skips up-to-date results.
 
 mod stamp;
 
@@ -17,33 +17,33 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Name of the record in a folder of results.
 pub const NAME: &str = ".alphamf-results.jsonl";
-/// Maximum size of the end of a record that is read: about 500,000 results, the newest.
+/// Maximum number of bytes that are read from the end of a record: about the newest 500,000 results.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// The results in a folder, one line of JSON each, in chronological order.
 ///
-/// A line is written before its result gets its name. The last one of a result is valid, unless that run was killed in
-/// between: then an earlier one is.
+/// A line is written before its result is named. The last line of a result is valid, unless its run was killed before
+/// naming the result: then an earlier line is valid.
 #[derive(Debug)]
 pub struct Record {
     path: PathBuf,
-    known: Mutex<Known>,
+    known: Mutex<ParsedLines>,
     /// Opened for the first result.
     file: Mutex<Option<File>>,
 }
 
 /// The lines that have been read.
 #[derive(Debug, Default)]
-struct Known {
-    made: HashMap<String, Vec<Arc<Made>>>,
+struct ParsedLines {
+    made: HashMap<String, Vec<Arc<RecordedResult>>>,
     /// Length of the record when it was read.
     length: u64,
 }
 
 /// A result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Made {
-    /// Below the folder.
+pub struct RecordedResult {
+    /// Path below the folder.
     output: String,
     /// Checksum of the program's version, the models and all settings.
     settings: String,
@@ -91,13 +91,13 @@ pub enum State {
     Foreign,
 }
 
-impl Made {
+impl RecordedResult {
     /// The report at this absolute path.
     fn report(&self, path: &str) -> Option<&MadeReport> {
         self.reports.iter().flatten().find(|report| report.path == path)
     }
 
-    /// The other input that this result belongs to, if that still exists.
+    /// The input of this result, if it is another one and still exists.
     fn other_source(&self, input: &Path) -> Option<PathBuf> {
         let source = self.source.as_deref().filter(|&other| other != source(input))?;
         Path::new(source).exists().then(|| source.into())
@@ -123,7 +123,7 @@ impl Record {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, ParsedLines> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -142,21 +142,21 @@ impl Record {
         let input_stamp = || Content::of(input).stamp_if(&made.input);
         if let Some(input) = (made.settings == settings).then(input_stamp).flatten() {
             if result != made.result || input != made.input {
-                self.renew(&Made { input, result, ..Made::clone(made) });
+                self.renew(&RecordedResult { input, result, ..RecordedResult::clone(made) });
             }
             return State::Current;
         }
         made.other_source(input).map_or(State::Outdated, State::OfAnother)
     }
 
-    /// Adds what is up to date with other modification times, so that it need not be read again.
-    fn renew(&self, made: &Made) {
-        // Nothing depends on it.
+    /// Records new modification times of up-to-date files, so that these need not be read again.
+    fn renew(&self, made: &RecordedResult) {
+        // Failure only costs another reading.
         let _unwritten = self.append(made).and_then(|()| self.refresh());
     }
 
     /// The lines of a result, the newest last.
-    fn lines(&self, name: &Path) -> Vec<Arc<Made>> {
+    fn lines(&self, name: &Path) -> Vec<Arc<RecordedResult>> {
         self.known().made.get(&key(name)).cloned().unwrap_or_default()
     }
 
@@ -167,14 +167,14 @@ impl Record {
         }
         let lines = self.lines(name);
         let path = place_key(report.path);
-        let found: Vec<(&Made, &MadeReport)> =
+        let found: Vec<(&RecordedResult, &MadeReport)> =
             lines.iter().rev().filter_map(|line| Some((&**line, line.report(&path)?))).collect();
         let (content, input) = (Content::of(report.path), Content::of(input));
-        let written: Vec<(&Made, &MadeReport, Stamp)> = found
+        let written: Vec<(&RecordedResult, &MadeReport, Stamp)> = found
             .iter()
             .filter_map(|&(line, made)| Some((line, made, content.stamp_if(made.stamp.as_ref()?)?)))
             .collect();
-        let is_current = |line: &Made, made: &MadeReport| {
+        let is_current = |line: &RecordedResult, made: &MadeReport| {
             line.settings == settings
                 && made.options == report.options
                 && input.stamp_if(&line.input).is_some()
@@ -182,7 +182,7 @@ impl Record {
         if let Some((line, made, stamp)) = written.iter().find(|(line, made, _)| is_current(line, made)) {
             let is_newest = lines.last().is_some_and(|newest| std::ptr::eq(&**newest, *line));
             if is_newest && made.stamp.as_ref() != Some(stamp) {
-                let mut renewed = Made::clone(line);
+                let mut renewed = RecordedResult::clone(line);
                 let touched = renewed.reports.iter_mut().flatten().find(|made| made.path == path);
                 touched.into_iter().for_each(|made| made.stamp = Some(stamp.clone()));
                 self.renew(&renewed);
@@ -201,17 +201,18 @@ impl Record {
         }
     }
 
-    /// The results in the folder, by name, with the absolute paths of their inputs.
+    /// Maps the names of the results in the folder to the absolute paths of their inputs.
     pub fn sources(&self) -> HashMap<String, String> {
         let known = self.known();
-        let source = |(output, lines): (&String, &Vec<Arc<Made>>)| {
+        let source = |(output, lines): (&String, &Vec<Arc<RecordedResult>>)| {
             Some((output.clone(), lines.last()?.source.clone()?))
         };
         known.made.iter().filter_map(source).collect()
     }
 
-    /// Adds a new result, whose `content` has another name until it is complete, and the names of its reports, which follow.
-    /// Fails if the input has changed. Results from pipes are not recorded, as these can be read only once.
+    /// Records a new result, whose `content` still has a temporary name, and the names of its reports, which are not
+    /// written yet. Fails if the input has changed. Results from pipes are not recorded, as pipes can be read only
+    /// once.
     pub fn add(
         &self,
         name: &Path,
@@ -219,7 +220,7 @@ impl Record {
         original: &Snapshot,
         settings: &str,
         reports: &[WantedReport],
-    ) -> anyhow::Result<Option<Made>> {
+    ) -> anyhow::Result<Option<RecordedResult>> {
         if original.is_pipe() {
             return Ok(None);
         }
@@ -229,11 +230,18 @@ impl Record {
             options: report.options.clone(),
             stamp: None,
         };
-        let made = || -> io::Result<Made> {
+        let made = || -> io::Result<RecordedResult> {
             let source = Some(source(input));
             let (input, result) = (Stamp::of(input)?, Stamp::of(content)?);
             let reports = Some(reports.iter().map(planned).collect());
-            Ok(Made { output: key(name), settings: settings.to_owned(), input, result, source, reports })
+            Ok(RecordedResult {
+                output: key(name),
+                settings: settings.to_owned(),
+                input,
+                result,
+                source,
+                reports,
+            })
         };
         let made = made().with_context(|| Failure::Output(self.path.clone()))?;
         original.check()?;
@@ -241,13 +249,13 @@ impl Record {
         Ok(Some(made))
     }
 
-    /// Adds the reports of a result, which are written.
-    pub fn add_reports(&self, mut made: Made, reports: &[WantedReport]) -> anyhow::Result<()> {
+    /// Records the reports of a result after they are written.
+    pub fn add_reports(&self, mut made: RecordedResult, reports: &[WantedReport]) -> anyhow::Result<()> {
         if reports.is_empty() {
             return Ok(());
         }
         for (made, report) in made.reports.iter_mut().flatten().zip(reports) {
-            // Another run may just have removed it, to write it again.
+            // Another run may just have removed it to replace it.
             made.stamp = Stamp::of(report.path).ok();
         }
         self.append(&made)
@@ -259,7 +267,7 @@ impl Record {
         if file.is_none() {
             match open_regular(File::options().read(true).append(true), &self.path) {
                 Ok(opened) => *file = Some(opened),
-                // Where it is made, outputs are begun before.
+                // If it does not exist, outputs are opened in its folder before it is created.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error).with_context(|| Failure::Output(self.path.clone())),
             }
@@ -267,7 +275,7 @@ impl Record {
         Ok(())
     }
 
-    fn append(&self, made: &Made) -> anyhow::Result<()> {
+    fn append(&self, made: &RecordedResult) -> anyhow::Result<()> {
         let append = || -> io::Result<()> {
             let line = serde_json::to_vec(made)?;
             let mut file = self.file.lock().map_err(|_| io::Error::other("a thread failed"))?;
@@ -276,7 +284,7 @@ impl Record {
                 none => none
                     .insert(open_regular(File::options().create(true).read(true).append(true), &self.path)?),
             };
-            // Other runs wait; where the system has no locks, they still write each line at once.
+            // Other runs wait. Without locks, each line is still written in a single call.
             let _unsupported = file.lock();
             let appended = append_line(file, line);
             let _unsupported = file.unlock();
@@ -286,7 +294,8 @@ impl Record {
     }
 }
 
-/// Adds a line as a whole or not at all, after the end of the line before, which a run that was killed may have left out.
+/// Appends a line as a whole or not at all. Completes the line before with the line break that a killed run may have
+/// omitted.
 fn append_line(file: &mut File, mut line: Vec<u8>) -> io::Result<()> {
     let length = file.metadata()?.len();
     if length > 0 {
@@ -303,8 +312,8 @@ fn append_line(file: &mut File, mut line: Vec<u8>) -> io::Result<()> {
     })
 }
 
-impl Known {
-    /// Reads the lines after those that are known.
+impl ParsedLines {
+    /// Reads the lines that were added since the last call.
     fn read_on(&mut self, file: File) -> io::Result<()> {
         let length = file.metadata()?.len();
         if length == self.length {
@@ -316,7 +325,9 @@ impl Known {
         let mut text = Vec::new();
         read_range(file, self.length.max(length.saturating_sub(MAX_BYTES))..length, &mut text)?;
         let lines = text.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-        lines.for_each(|line: Made| self.made.entry(line.output.clone()).or_default().push(Arc::new(line)));
+        lines.for_each(|line: RecordedResult| {
+            self.made.entry(line.output.clone()).or_default().push(Arc::new(line))
+        });
         // Another run may be writing the last line.
         let unfinished = text.iter().rev().take_while(|&&byte| byte != b'\n').count();
         self.length = length - unfinished as u64;
@@ -324,7 +335,7 @@ impl Known {
     }
 }
 
-/// Marks a folder as one of results, like the record of such a folder.
+/// Marks a folder as one of results, by creating its record.
 pub fn mark(folder: &Path) -> anyhow::Result<()> {
     let path = folder.join(NAME);
     if path.exists() {

@@ -5,7 +5,7 @@ use super::recording::SpeechFormat;
 use alphamf_eval::plot::FrequencyScale;
 use std::path::Path;
 
-/// The reports that are asked for, each with its path: that of a file, or of the folder of such files.
+/// The requested reports, each with the path of its file, or of the folder of such files.
 #[derive(Debug, Clone, Copy)]
 pub struct Reports<P> {
     pub residual: Option<P>,
@@ -18,7 +18,7 @@ pub struct Reports<P> {
 }
 
 impl<P> Reports<P> {
-    /// The same reports with other paths. `path` receives the extension of a file, none for audio.
+    /// Maps the paths of the reports. `path` also receives the extension of a file, none for audio.
     pub fn map<'a, Q>(&'a self, path: impl Fn(&'a P, Option<&'static str>) -> Q) -> Reports<Q> {
         let Self { residual, plot, levels, speech, stats } = self;
         Reports {
@@ -32,7 +32,7 @@ impl<P> Reports<P> {
 }
 
 impl<P: AsRef<Path>> Reports<P> {
-    /// All of them, with the options that shape each alone.
+    /// Iterates over all reports, each with the options that affect it alone.
     pub fn wanted(&self) -> impl Iterator<Item = WantedReport<'_>> {
         fn wanted<P: AsRef<Path>>(path: &P, options: String) -> WantedReport<'_> {
             WantedReport { path: path.as_ref(), options }

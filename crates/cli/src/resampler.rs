@@ -1,11 +1,11 @@
-//! Resampling by any ratio, which may change, from any time on.
+//! Resampling by any ratio, which may vary, from any start time.
 //!
-//! The asynchronous resamplers of rubato (5.1) work in chunks, start at whole frames and report their delay in whole frames: joined
-//! takes need fractions of a frame, and a live output takes frame by frame what has come.
+//! The asynchronous resamplers of rubato (5.1) work in chunks, start at whole frames and report their delay in whole
+//! frames. Joined takes need fractions of a frame, and live output needs single frames, as input arrives.
 
 use std::f64::consts::PI;
 
-/// Interpolation by a windowed sinc, of frames of some channels.
+/// Interpolator of frames by a windowed sinc.
 pub struct Resampler<const CHANNELS: usize> {
     /// Weights of the frames around a time, for each of `PHASES + 1` fractions of a frame.
     weights: Vec<Vec<f32>>,
@@ -14,12 +14,12 @@ pub struct Resampler<const CHANNELS: usize> {
     at: f64,
 }
 
-/// Frames of a whole band; of a part of it there are as many times more.
+/// Taps for the whole band; a fraction of the band needs proportionally more.
 const TAPS: usize = 32;
 const PHASES: usize = 256;
 
 impl<const CHANNELS: usize> Resampler<CHANNELS> {
-    /// A resampler that passes a fraction of the band, above 0.
+    /// Creates a resampler that passes a fraction of the band, above 0.
     pub fn new(band: f64) -> Self {
         let cutoff = if band < 1.0 { 0.92 * band } else { 1.0 };
         let taps = TAPS * (1.0 / band).ceil().max(1.0) as usize;
@@ -42,16 +42,17 @@ impl<const CHANNELS: usize> Resampler<CHANNELS> {
 
     /// Starts at this time, 0 or more, in frames after the first that will be pulled.
     pub fn start_at(&mut self, time: f64) {
-        // The frame in the middle is that of the time before or at it.
+        // The middle frame is the last at or before the time.
         self.at = time + (self.frames.len() / 2 + 1) as f64;
     }
 
-    /// At least as many frames as the next `count` calls with this `step` pull, and at most `step` + 2 more.
+    /// Upper bound of the number of frames that the next `count` calls with this `step` pull. It is at most `step` + 2
+    /// too high.
     pub fn wants(&self, step: f64, count: usize) -> usize {
         (self.at + step * count as f64) as usize + 1
     }
 
-    /// The frame `step` later, if its input is complete.
+    /// Returns the next frame, and advances by `step` input frames; `None` if input is missing.
     pub fn next(
         &mut self,
         step: f64,
@@ -84,7 +85,7 @@ mod tests {
 
     #[test]
     fn what_a_lower_rate_cannot_hold_is_left_out() {
-        // Of the lower rate 0.54, just above half of it, and 0.72.
+        // Relative to the lower rate, 0.54, just above its half, and 0.72.
         for tone in [0.18, 0.24] {
             let mut resampler = Resampler::<1>::new(1.0 / 3.0);
             let mut time = 0.0;

@@ -104,7 +104,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Statistics of a run with -o, its parts as they were written.
+/// Statistics of a run with -o, whose fields keep their text.
 #[derive(Serialize, Deserialize)]
 struct Statistics {
     version: Box<RawValue>,
@@ -119,7 +119,7 @@ struct Statistics {
 }
 
 impl Statistics {
-    /// What must be equal in all files.
+    /// Fields that must be equal in all files.
     fn made_by(&self) -> [(&'static str, &str); 6] {
         [
             ("version", self.version.get()),
@@ -132,7 +132,7 @@ impl Statistics {
     }
 }
 
-/// Things by name, each once.
+/// Unique entries by name.
 struct Named<T> {
     all: BTreeMap<String, T>,
 }
@@ -209,7 +209,7 @@ fn merge_journals(texts: &[(&Path, String)]) -> anyhow::Result<String> {
             let (header, rest) = text.split_once('\n').context("the first line has no end")?;
             headers.insert(header);
             ensure!(headers.len() == 1, "from another run than the files before");
-            // Of two lines of one file in a journal, the last counts.
+            // Of several lines on one file in a journal, the last counts.
             let mut own = BTreeMap::new();
             for line in rest.split_terminator('\n') {
                 let name = serde_json::from_str::<Line>(line).context("not a line of a journal")?.result.name;

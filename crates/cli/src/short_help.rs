@@ -18,7 +18,7 @@ fn spelled(option: &Arg) -> Option<String> {
     Some(name)
 }
 
-/// What an option does, and the words that it takes.
+/// Summary of an option, and its possible values.
 fn summary(option: &Arg) -> Option<String> {
     let summary = option.get_help()?.to_string();
     let words = option.get_possible_values();
@@ -29,12 +29,12 @@ fn summary(option: &Arg) -> Option<String> {
     Some(format!("{summary}: {}", words.join(", ")))
 }
 
-/// What the program does, in a line.
+/// Summary of the program, in a line.
 pub fn about(program: &clap::Command) -> String {
     program.get_about().map(ToString::to_string).unwrap_or_default()
 }
 
-/// At most 24 lines of 80 columns.
+/// Text of the help, at most 24 lines of 80 columns.
 pub fn text() -> String {
     let mut program = Arguments::command();
     let commands: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();

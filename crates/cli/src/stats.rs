@@ -22,7 +22,7 @@ use std::time::SystemTime;
 /// Maximum size of a file of results.
 pub const MAX_BYTES: u64 = 1 << 30;
 
-/// What all files of a run share.
+/// Data that all files of a run share.
 #[derive(Debug)]
 pub struct Run<'a> {
     denoiser: &'a Denoiser,
@@ -76,7 +76,7 @@ impl Entry {
 }
 
 impl<'a> Run<'a> {
-    /// Runs of one denoiser.
+    /// Creates a run of one denoiser.
     pub fn new(denoiser: &'a Denoiser, model: &'a Model, processing: &'a Processing) -> anyhow::Result<Self> {
         let named = |file: Option<&Path>| {
             file.map_or_else(|| "built-in".to_owned(), |file| file.to_string_lossy().into_owned())
@@ -116,8 +116,8 @@ impl<'a> Run<'a> {
         &self.settings_checksum
     }
 
-    /// Writes the statistics of files as JSON, over a file if `replace`. Files that were skipped keep their figures in `earlier`
-    /// statistics.
+    /// Writes the statistics of files as JSON; replaces an existing file if `replace`. Skipped files keep their figures
+    /// from `earlier` statistics.
     pub fn write(
         &self,
         path: &Path,
@@ -167,7 +167,7 @@ pub struct Earlier {
     modified: SystemTime,
 }
 
-/// What the results depend on.
+/// Fields that determine the results.
 #[derive(Debug, PartialEq, Deserialize)]
 struct MadeBy {
     version: Value,
@@ -177,17 +177,17 @@ struct MadeBy {
     processing: Value,
 }
 
-/// What is read of a file's statistics.
+/// Fields that are read from a file's statistics.
 #[derive(Debug, Deserialize)]
 struct Known {
     input: String,
     output: String,
-    /// Missing without figures.
+    /// None if the file has no figures.
     duration_seconds: Option<f64>,
 }
 
 impl Earlier {
-    /// Reads statistics, which are recognised by their contents. Anything else is kept: it is refused.
+    /// Reads statistics, which are recognised by their contents. Refuses to replace any other file.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         #[derive(Deserialize)]
         struct Whole {
@@ -205,14 +205,14 @@ impl Earlier {
             let files = files.into_iter().map(named).collect::<serde_json::Result<_>>()?;
             Ok(Self { made_by, files, modified })
         };
-        // Why it is none matters little.
+        // The parsing error is omitted: the remedy is always the same.
         read().map_err(|_| {
             anyhow!("remove it or name another: --force would replace all results, edited ones too")
                 .context(Failure::Exists(path.to_owned()))
         })
     }
 
-    /// The figures of a file that was skipped, unless its result is newer than they are.
+    /// The figures of a skipped file, unless its result is newer than the statistics.
     fn of(&self, entry: &Entry) -> Option<Box<RawValue>> {
         let file = self.files.get(&record::key(&entry.input))?;
         let known: Known = serde_json::from_str(file.get()).ok()?;

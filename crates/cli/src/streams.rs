@@ -20,11 +20,11 @@ pub fn name<'a>(path: &'a Path, standard: &'a str) -> &'a Path {
 
 /// Refuses an output whose folder does not exist or cannot be written to, before any work.
 pub fn check_output(path: &Path) -> anyhow::Result<()> {
-    // A device or a pipe is written to where it is.
+    // A device or a pipe is written in place.
     if is_standard(path) || is_device(path) {
         return Ok(());
     }
-    // The target of a link is written, whether or not it is there.
+    // The target of a link is written, whether or not it exists.
     let target = match follow_links(path) {
         Ok(target) => target,
         Err(error) => return Err(refused(path, error.to_string())),
@@ -44,12 +44,12 @@ pub fn check_output(path: &Path) -> anyhow::Result<()> {
     Err(refused(path, reason))
 }
 
-/// Refuses an output that cannot exist, although its folder may still be made: see [`check_output`] for a folder that exists.
+/// Refuses an output that cannot exist even if its folder is created; see [`check_output`] for a folder that exists.
 pub fn check_possible(path: &Path) -> anyhow::Result<()> {
     obstacle(path).map_or(Ok(()), |reason| Err(refused(path, reason)))
 }
 
-/// Refuses a folder of outputs, which may still have to be made, that cannot exist or be written to, before any work.
+/// Refuses a folder of outputs that cannot be created or written to, before any work.
 pub fn check_folder(path: &Path) -> anyhow::Result<()> {
     let file = path.join("x");
     let above = file.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
@@ -61,20 +61,21 @@ fn refused(path: &Path, reason: String) -> anyhow::Error {
     anyhow::anyhow!(reason).context(Failure::Output(path.to_owned()))
 }
 
-/// Why nothing can have this path: there is a file on the way to it, or a name is too long, for example.
+/// Reason that no file can have this path, such as a file in place of a parent folder, or a name that is too long.
 fn obstacle(path: &Path) -> Option<String> {
     let exists = |folder: &&Path| folder.as_os_str().is_empty() || fs::symlink_metadata(folder).is_ok();
     let above = path.ancestors().skip(1).find(exists)?;
     if !above.as_os_str().is_empty() && !above.is_dir() {
         return Some(format!("{} is {}", above.display(), not_a_folder(above)));
     }
-    // Of a path whose folder is missing, the system says no more than that.
+    // For a path in a missing folder, the system reports only that. Each name is checked in the folder that exists.
     let names = path.strip_prefix(above).ok()?.iter().map(|name| above.join(name));
     let mut errors = names.chain([path.to_owned()]).filter_map(|named| fs::symlink_metadata(named).err());
     errors.find(|error| error.kind() != io::ErrorKind::NotFound).map(|error| error.to_string())
 }
 
-/// What is at a path in place of a folder: a file, or a link to nothing, where no folder can be made.
+/// Describes the obstacle at a path where a folder is expected: a file, or a link without a target, where no folder can
+/// be created.
 pub fn not_a_folder(path: &Path) -> String {
     if path.exists() || !path.is_symlink() {
         return "not a folder".to_owned();
@@ -85,26 +86,26 @@ pub fn not_a_folder(path: &Path) -> String {
     }
 }
 
-/// Why files cannot be written to a folder, where the system reports it in advance.
+/// Error of writing files to a folder, if the system reports it in advance.
 #[cfg(unix)]
 fn write_error_of(folder: &Path) -> Option<io::Error> {
     use rustix::fs::{Access, access};
     access(folder, Access::WRITE_OK).err().map(io::Error::from)
 }
 
-/// Why files cannot be written to a folder, where the system reports it in advance.
+/// Error of writing files to a folder, if the system reports it in advance.
 #[cfg(not(unix))]
 fn write_error_of(_folder: &Path) -> Option<io::Error> {
     None
 }
 
-/// Standard output, if it is a file that can be sought, at its present position.
+/// Standard output at its current position, if it is a seekable file.
 #[cfg(unix)]
 pub fn seekable_output() -> Option<File> {
     use rustix::fs::{OFlags, fcntl_getfl};
     use std::os::fd::AsFd;
     let output = io::stdout();
-    // A file opened for appending is written at its end, wherever one seeks.
+    // Writes to a file opened for appending ignore the position.
     let appends = fcntl_getfl(&output).is_ok_and(|flags| flags.contains(OFlags::APPEND));
     let file = File::from(output.as_fd().try_clone_to_owned().ok()?);
     (!appends && file.metadata().is_ok_and(|found| found.is_file())).then_some(file)
@@ -115,9 +116,9 @@ pub fn seekable_output() -> Option<File> {
     None
 }
 
-/// An output that is written as its contents come: a file, which appears when it is complete; a device or a pipe; standard
-/// output. What fails names it.
-pub struct Sheet {
+/// An output that is written in pieces: a file, which appears when it is complete; a device or a pipe; standard output.
+/// Errors contain its name.
+pub struct TextOutput {
     path: PathBuf,
     target: Target,
 }
@@ -128,13 +129,13 @@ enum Target {
     File(OutputFile),
 }
 
-/// Begins a file, which replaces none, not even one that appears meanwhile, unless `replace`.
+/// Opens a file. Unless `replace`, it replaces no other file, not even one that appears meanwhile.
 pub fn begin(path: &Path, replace: bool) -> io::Result<OutputFile> {
     if replace { OutputFile::create(path) } else { OutputFile::create_new(path) }
 }
 
-impl Sheet {
-    /// Begins an output at `path`, or on standard output if it is `-`; Ctrl-C interrupts the wait for a pipe's reader. See
+impl TextOutput {
+    /// Opens an output at `path`, or standard output for `-`; Ctrl-C interrupts the wait for a pipe's reader. See
     /// [`begin`] for `replace`.
     pub fn create(path: &Path, replace: bool) -> anyhow::Result<Self> {
         let failed = || Failure::Output(path.to_owned());
@@ -148,7 +149,7 @@ impl Sheet {
         Ok(Self { path: name(path, "standard output").to_owned(), target })
     }
 
-    /// Writes what `write` writes, in any number of pieces.
+    /// Passes a buffered writer to `write`; may be called repeatedly.
     pub fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
         let mut standard = io::stdout();
         let target: &mut dyn Write = match &mut self.target {
@@ -171,10 +172,10 @@ impl Sheet {
     }
 }
 
-/// Writes the file at `path` as a whole; writes to a device or pipe, and to standard output if it is `-`. See [`begin`] for
+/// Writes the file at `path` as a whole; writes to a device or pipe, and to standard output for `-`. See [`begin`] for
 /// `replace`.
 pub fn write_whole(path: &Path, bytes: &[u8], replace: bool) -> anyhow::Result<()> {
-    let mut sheet = Sheet::create(path, replace)?;
+    let mut sheet = TextOutput::create(path, replace)?;
     sheet.write(|target| target.write_all(bytes))?;
     sheet.finish()
 }
@@ -201,7 +202,7 @@ pub fn read_standard_input(max_bytes: u64) -> anyhow::Result<io::Result<Vec<u8>>
     interruptible(move || at_most(max_bytes, io::stdin()))
 }
 
-/// Reads a source to its end, unless that is beyond `max_bytes`.
+/// Reads a source to its end; fails if it exceeds `max_bytes`.
 fn at_most(max_bytes: u64, source: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(max_bytes + 1).read_to_end(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! What `denoise eval` scores: the denoiser of the command line, those of a protocol, or enhanced files.
+//! Systems that `denoise eval` scores: the denoiser of the command line, those of a protocol, or enhanced files.
 
 use std::error::Error;
 use std::num::NonZeroUsize;
@@ -31,7 +31,7 @@ fn settings_of(settings: &Settings, session: &SessionSettings) -> serde_json::Re
     Ok(record)
 }
 
-/// Something to score.
+/// A system to score.
 pub struct System {
     /// Name in the results.
     pub name: String,
@@ -133,7 +133,7 @@ impl System {
     }
 }
 
-/// Denoises a recording with a mix and a treatment of channels.
+/// Denoises a recording with settings of the mix and the channels.
 fn in_session(
     denoiser: &Denoiser,
     noisy: &Signal,

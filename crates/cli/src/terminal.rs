@@ -1,4 +1,4 @@
-//! What is printed, on standard output and on standard error.
+//! Printing to standard output and standard error.
 
 use super::failure::{Failure, one_line};
 use alphamf::signal::counted;
@@ -30,14 +30,14 @@ pub fn print(bytes: &[u8]) -> anyhow::Result<()> {
     flushed(|| io::stdout().write_all(bytes))
 }
 
-/// Prints to standard output, and fails if what was printed cannot be written.
+/// Prints to standard output, and flushes it. Fails if the text cannot be written.
 pub fn flushed(print: impl FnOnce() -> io::Result<()>) -> anyhow::Result<()> {
     let print = || print().and_then(|()| io::stdout().flush());
     print().with_context(|| Failure::Output("standard output".into()))
 }
 
-/// Text for a terminal: escapes control characters, including those that change the direction of writing. The two that join
-/// and separate letters are part of Persian and Indian names and of some emoji.
+/// Escapes control characters for a terminal, including those that change the direction of writing. The joiner and the
+/// non-joiner are kept, as they are part of Persian and Indian names and of some emoji.
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -56,7 +56,7 @@ pub fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// A text and spaces, `columns` together.
+/// Pads a text with spaces to `columns`.
 pub fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
@@ -71,8 +71,7 @@ pub fn say(line: &str) {
     write_error(&format!("{}\n", printable(line)));
 }
 
-/// The first error of outputs that are written one after the other: one that fails does not stop the others. Further errors
-/// are reported.
+/// Returns the first error of several outputs, and reports the others. An error does not stop the remaining outputs.
 pub fn first_error(written: impl IntoIterator<Item = anyhow::Result<()>>) -> anyhow::Result<()> {
     let mut errors = written.into_iter().filter_map(Result::err);
     let first = errors.next();
@@ -80,7 +79,7 @@ pub fn first_error(written: impl IntoIterator<Item = anyhow::Result<()>>) -> any
     first.map_or(Ok(()), Err)
 }
 
-/// Writes to standard error, all at once; one that is closed or full stops nothing.
+/// Writes to standard error in a single call; ignores errors, as of a closed stream.
 pub fn write_error(text: &str) {
     let _unwritten = io::stderr().write_all(text.as_bytes());
 }

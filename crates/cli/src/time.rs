@@ -1,6 +1,6 @@
-//! Times in text, of options and of what ffmpeg prints.
+//! Parsing of times in options and in the output of ffmpeg.
 
-/// Seconds from `seconds`, `minutes:seconds` or `hours:minutes:seconds`.
+/// Parses `seconds`, `minutes:seconds` or `hours:minutes:seconds`, to seconds.
 pub fn parse_time(text: &str) -> Option<f64> {
     let mut total = 0.0;
     let parts: Vec<&str> = text.split(':').collect();

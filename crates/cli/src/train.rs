@@ -133,7 +133,7 @@ impl Arguments {
         Ok(Speech { folder, files, left_out, bad: 0 })
     }
 
-    /// Writes the dictionary, and reports what was left out and, in `sentence`, what was made.
+    /// Writes the dictionary. Reports the files left out, and `sentence`, a description of the training.
     fn finish(
         &self,
         bytes: &[u8],
@@ -151,8 +151,8 @@ impl Arguments {
 }
 
 impl Speech {
-    /// Passes the recordings to `add` one by one. Invalid ones are reported and counted; if `strict`, the first one ends
-    /// it.
+    /// Passes the recordings to `add` one by one. Invalid ones are reported and counted; if `strict`, the first one is
+    /// an error.
     fn read_each<E>(
         &mut self,
         strict: bool,
@@ -183,7 +183,7 @@ impl Speech {
     }
 }
 
-/// An error of the settings, by the option that sets them.
+/// Converts an error of the settings to one that names the option.
 fn by_option(error: TrainingError) -> anyhow::Error {
     let TrainingError::Settings(SettingsError { name, value, expected }) = error else { return error.into() };
     let option = match name {
@@ -209,7 +209,7 @@ fn train_extension(
     let seconds = corpus.seconds();
     let progress = Progress::new("training", common.quiet);
     let dictionary = corpus.train_with_progress(&mut |fraction: f64| progress.update(fraction))?;
-    // As far as the speech goes, in steps of 500 Hz.
+    // Upper edge of the extension, which follows the band of the speech, in steps of 500 Hz.
     let header = dictionary.header();
     let steps = header.continuation.as_ref().map_or(0, |continuation| continuation.knots.saturating_sub(1));
     let kilohertz = f64::from(header.sample_rate) / 2_000.0 + 0.5 * steps as f64;
@@ -237,7 +237,7 @@ fn train_dictionary(arguments: &Arguments, speech: &mut Speech, common: &Common)
                 match interruptible(move || audio::Reader::open(path).map(|reader| reader.sample_rate()))? {
                     Ok(rate) => lowest = lowest.min(rate),
                     Err(error) if strict => return Err(error.into()),
-                    // It is reported when it is read.
+                    // The error is reported when the file is read.
                     Err(_) => {}
                 }
             }

@@ -23,7 +23,7 @@ pub enum EvaluationError {
     /// The journal or denoised audio cannot be written.
     #[error("{0}")]
     Output(#[source] alphamf_files::Error),
-    /// A folder has no audio in it.
+    /// A folder contains no audio.
     #[error("{}: no audio files (expected {expected}), {found}", folder.display())]
     NoAudio {
         /// The folder.
@@ -42,15 +42,15 @@ pub enum EvaluationError {
     NoPairs {
         /// Folder of the recordings.
         noisy: PathBuf,
-        /// How many there are.
+        /// Number of recordings.
         noisy_count: usize,
-        /// One of them.
+        /// Name of a recording.
         noisy_example: String,
         /// Folder of the clean files.
         clean: PathBuf,
-        /// How many there are.
+        /// Number of clean files.
         clean_count: usize,
-        /// One of them.
+        /// Name of a clean file.
         clean_example: String,
     },
     /// Two files of a folder differ in extension only.
@@ -61,7 +61,7 @@ pub enum EvaluationError {
         /// The other.
         second: PathBuf,
     },
-    /// The denoised audio of two pairs has one path.
+    /// Two pairs share the path of their denoised audio.
     #[error("{first} and {second} would both be saved as {}: rename one of them", path.display())]
     SameOutput {
         /// Name of one pair.
@@ -78,7 +78,7 @@ pub enum EvaluationError {
         path: PathBuf,
         /// Line of the file, from 1.
         line: u64,
-        /// What is wrong.
+        /// Description of the error.
         reason: String,
     },
     /// A protocol is invalid.
@@ -101,7 +101,7 @@ pub enum EvaluationError {
         /// The folder of the corpus.
         data: PathBuf,
     },
-    /// The caller asked to stop.
+    /// The caller cancelled the run.
     #[error(transparent)]
     Cancelled(#[from] alphamf::Cancelled),
     /// A journal cannot be continued.
@@ -111,21 +111,21 @@ pub enum EvaluationError {
         path: PathBuf,
         /// Line of the file, from 1.
         line: usize,
-        /// What is wrong.
+        /// Description of the error.
         reason: String,
     },
-    /// A journal is of a run with other settings.
+    /// A journal belongs to a run with other settings.
     #[error("{}, line 1: made by another run: {difference}", path.display())]
     AnotherRun {
         /// The journal.
         path: PathBuf,
-        /// What differs.
+        /// Description of the difference.
         difference: String,
     },
 }
 
 impl EvaluationError {
-    /// What kind of failure it is.
+    /// The kind of failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -140,7 +140,7 @@ impl EvaluationError {
         move |source| Self::Io { path, source }
     }
 
-    /// Like [`io`](Self::io), of an output.
+    /// Like [`io`](Self::io), for an output.
     pub(super) fn unwritten(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Output(alphamf_files::Error::Write { path, reason: WriteError::Io(source) })

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use super::EvaluationError;
 
-/// Limit on a text, bytes: a manifest of half a million lines.
+/// Maximum size of a text file, bytes: a manifest of half a million lines.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// The bytes of a text; an endless device is not read to its end.
+/// Reads the bytes of a text file, up to a limit, as a device may be endless.
 pub(super) fn read_text(path: &Path) -> Result<Vec<u8>, EvaluationError> {
     let read = || {
         let mut bytes = Vec::new();

@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{EvaluationError, FileResult, Pair, Provenance, checksum, checksum_of_file};
 
-/// Finished files, one JSON object a line, below a first line with their [`Provenance`].
+/// Results of finished files, one JSON object per line, after a first line with their [`Provenance`].
 ///
 /// A line is appended in one write when its file is finished. A killed run leaves at most one torn line, which the next
-/// run discards; any other damage is an error. Every line holds a checksum of the scored audio, so that results of other
-/// files of the same name are refused. Failed files are not recorded: the next run tries them again. A run locks its
-/// journal. Of two lines of one file, the last counts: the first is from before its audio was saved.
+/// run discards; any other damage is an error. Every line holds a checksum of the scored audio, so that results of
+/// other files of equal name are rejected. Failed files are not recorded: the next run retries them. A run locks its
+/// journal. If a file has two lines, the last applies: the first precedes the saving of its audio.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -31,7 +31,7 @@ struct Line {
     /// Checksum of the audio that was scored.
     content: String,
     result: FileResult,
-    /// Checksum of the file in which the denoised audio was saved, if it was.
+    /// Checksum of the file of the denoised audio, if it was saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     saved: Option<String>,
 }
@@ -62,7 +62,7 @@ fn invalid(path: &Path, line: usize, reason: String) -> EvaluationError {
     EvaluationError::Journal { path: path.to_owned(), line, reason }
 }
 
-/// Opens a file or creates it, locks it, and reads it.
+/// Opens or creates a file, locks it, and reads it.
 fn read_locked(path: &Path) -> Result<(File, Vec<u8>), EvaluationError> {
     let io = || EvaluationError::unwritten(path);
     let mut file =
@@ -81,19 +81,19 @@ fn read_locked(path: &Path) -> Result<(File, Vec<u8>), EvaluationError> {
     Ok((file, bytes))
 }
 
-/// Whether bytes without an end of line are the beginning of a result, which an interruption leaves.
+/// Whether an unterminated line is the beginning of a result, as left by an interruption.
 fn is_torn(line: &[u8]) -> bool {
-    // A number torn behind its sign or point is a syntax error at the end of the line.
+    // A number truncated after its sign or point is a syntax error at the end of the line.
     let ends = |error: serde_json::Error| error.is_eof() || error.column() >= line.len();
     serde_json::from_slice::<IgnoredAny>(line).map_or_else(ends, |_| true)
 }
 
 impl Journal {
-    /// Opens the journal at `path`, or starts one, for a run with this provenance.
+    /// Opens or creates the journal at `path`, for a run with this provenance.
     ///
     /// # Errors
-    /// [`EvaluationError::Output`]; [`EvaluationError::Journal`] if the file is something else, has a
-    /// damaged line before the last, or is in use by another run; [`EvaluationError::AnotherRun`] if it comes from a run with
+    /// [`EvaluationError::Output`]; [`EvaluationError::Journal`] if the file is not a journal, has a damaged line
+    /// before the last, or is in use by another run; [`EvaluationError::AnotherRun`] if it comes from a run with
     /// another provenance.
     pub fn open(path: &Path, provenance: &Provenance) -> Result<Self, EvaluationError> {
         let io = || EvaluationError::unwritten(path);
@@ -147,8 +147,8 @@ impl Journal {
     /// The result of a pair that an earlier run finished.
     ///
     /// # Errors
-    /// [`EvaluationError::Journal`] if other audio was scored then; [`EvaluationError::Io`] if the audio cannot be
-    /// read.
+    /// [`EvaluationError::Journal`] if the earlier run scored other audio; [`EvaluationError::Io`] if the audio cannot
+    /// be read.
     pub fn finished(&self, pair: &Pair) -> Result<Option<&FileResult>, EvaluationError> {
         let Some((number, line)) = self.finished.get(&pair.name) else { return Ok(None) };
         if content(pair)? == line.content {
@@ -159,14 +159,14 @@ impl Journal {
         Err(EvaluationError::Journal { path: self.path.clone(), line: *number, reason })
     }
 
-    /// Whether the file at `path` is the audio that was saved of this pair.
+    /// Whether the file at `path` is the saved audio of this pair.
     pub(super) fn has_saved(&self, pair: &Pair, path: &Path) -> bool {
         let saved = self.finished.get(&pair.name).and_then(|(_, line)| line.saved.as_ref());
         saved.is_some_and(|saved| checksum_of_file(path).is_ok_and(|found| found == *saved))
     }
 
-    /// Records a finished file and its [`content`], as it was before it was scored: of files that are replaced meanwhile, the
-    /// checksum is that of the former ones, and the next run refuses it. `saved` is the checksum of the audio that was saved.
+    /// Records a finished file with its [`content`] from before scoring. If files are replaced during scoring, the next
+    /// run therefore rejects the result. `saved` is the checksum of the saved audio.
     pub(super) fn record(
         &self,
         content: String,

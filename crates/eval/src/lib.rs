@@ -1,4 +1,4 @@
-//! Scoring a speech denoiser, one recording or a corpus.
+//! Scores of a speech denoiser, for one recording or a corpus.
 //!
 //! [`metrics`] holds the scores of an estimate against a clean reference:
 //!
@@ -10,18 +10,16 @@
 //! # Ok::<(), alphamf_eval::metrics::MetricError>(())
 //! ```
 //!
-//! The rest is for a corpus.
+//! The rest of the crate scores a corpus.
 //!
-//! The steps, in order: [`pair_folders`] or [`read_manifest`] finds what belongs together;
-//! [`evaluate`] processes and scores every [`Pair`], in parallel, and may write each result to a
-//! [`Journal`] from which a later run continues; [`summarise`] gives means and standard errors
-//! per condition and [`paired_test`] compares two denoisers; [`Evaluation`] is all of it as a
-//! record, [`Study`] that of several systems on the same files, and [`report`] shows it as one HTML
-//! file. A [`Protocol`] describes a whole experiment
-//! in a file.
+//! The steps, in order: [`pair_folders`] or [`read_manifest`] pairs recordings with clean files. [`evaluate`] denoises
+//! and scores every [`Pair`] in parallel, and may write each result to a [`Journal`], from which a later run resumes.
+//! [`summarise`] computes means and standard errors per condition, and [`paired_test`] compares two denoisers. An
+//! [`Evaluation`] is the complete record, a [`Study`] that of several systems on common files, and [`report`] renders
+//! it as one HTML file. A [`Protocol`] describes a whole experiment in a file.
 //!
-//! The denoiser is a closure from [`Signal`](alphamf::signal::Signal) to `Signal`: nothing here
-//! depends on how it works.
+//! The denoiser is a closure from [`Signal`](alphamf::signal::Signal) to `Signal`: nothing in this crate depends on its
+//! method.
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]

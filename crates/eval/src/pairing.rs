@@ -9,7 +9,7 @@ use super::{EvaluationError, Failure};
 use alphamf::signal::counted;
 use alphamf_files::{EXTENSIONS, FolderContents, UnreadableFolder};
 
-/// Files that belong together.
+/// A clean file with its recording, its enhanced file, or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
     /// Name within the corpus, unique: the path below its folder, with `/` on every platform.
@@ -24,7 +24,7 @@ pub struct Pair {
     pub enhanced: Option<PathBuf>,
 }
 
-/// Pairs, sorted by name, and the files that have no partner.
+/// Pairs, sorted by name, and the files without a partner.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pairing {
     /// At least one pair.
@@ -35,17 +35,16 @@ pub struct Pairing {
 
 /// Pairs the audio files in and below `noisy` (or, if absent, `enhanced`) with those of `clean`.
 ///
-/// A recording belongs to the clean file with the same path below the folder, else the same name,
-/// the extension aside; failing that, to the one whose name is the part before the recording's
-/// first `_`, and the part after it is the condition: NOIZEUS's `sp21_babble_sn5.wav` is
-/// `sp21.wav` in condition `babble_sn5`. Of a name that both share, what stands before `__` is the
-/// condition, if anything does: `babble__07.wav`. Where both `noisy` and `enhanced` are given, an enhanced
+/// A recording is paired with the clean file of equal path below the folder, or else of equal name, without extensions.
+/// The condition is then the part of the name before `__`, if any: `babble__07.wav`. Otherwise, the recording is paired
+/// with the clean file named like the part before its first `_`, and the part after it is the condition: NOIZEUS's
+/// `sp21_babble_sn5.wav` is `sp21.wav` in condition `babble_sn5`. If both `noisy` and `enhanced` are given, an enhanced
 /// file must have the recording's path.
 ///
-/// `list` lists the contents of each folder: [`FolderContents::scan`], or less.
+/// `list` lists the contents of each folder: [`FolderContents::scan`], or a part of it.
 ///
 /// # Errors
-/// [`EvaluationError`] when one of these folders cannot be read or has no audio, or when nothing pairs.
+/// [`EvaluationError`] if a folder cannot be read or contains no audio, or if there are no pairs.
 pub fn pair_folders(
     clean: &Path,
     noisy: Option<&Path>,
@@ -105,7 +104,7 @@ pub fn pair_folders(
     Ok(pairing)
 }
 
-/// Pairs of explicit lists of files, by the rule of [`pair_folders`]; names are paths below `data`.
+/// Pairs explicit lists of files by the rule of [`pair_folders`]; names are paths below `data`.
 pub(super) fn pair_lists(
     data: &Path,
     clean: &[PathBuf],
@@ -134,8 +133,8 @@ pub(super) fn pair_lists(
     Ok(pairing)
 }
 
-/// Reads pairs from a CSV file with the columns `noisy`, `clean` and, if wished, `condition` and
-/// `enhanced`, in any order under a header; paths are relative to the manifest's folder.
+/// Reads pairs from a CSV file with the columns `noisy`, `clean` and, optionally, `condition` and `enhanced`, in any
+/// order under a header; paths are relative to the manifest's folder.
 ///
 /// # Errors
 /// [`EvaluationError::Manifest`] naming the line, for a column that is missing or unknown, an
@@ -206,7 +205,7 @@ fn invalid_manifest(path: &Path, line: u64, reason: String) -> EvaluationError {
     EvaluationError::Manifest { path: path.to_owned(), line, reason }
 }
 
-/// The text of a manifest, without a byte order mark and with `\n` at the end of lines.
+/// Reads the text of a manifest, without a byte order mark and with `\n` at the end of lines.
 fn manifest_text(path: &Path) -> Result<String, EvaluationError> {
     let text = String::from_utf8(read_text(path)?).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
@@ -220,12 +219,12 @@ fn manifest_text(path: &Path) -> Result<String, EvaluationError> {
 /// The audio files in and below a folder, by their path below it without extension.
 struct Folder {
     files: BTreeMap<String, PathBuf>,
-    /// Files by the stem of their name, where it is unique.
+    /// Keys of `files` by the stem of the file name; `None` if it is not unique.
     by_name: BTreeMap<String, Option<String>>,
 }
 
 impl Folder {
-    /// Folders below it that cannot be read are added to `unread`.
+    /// Collects the files of a folder; folders below it that cannot be read are added to `unread`.
     fn of_contents(
         folder: &Path,
         contents: FolderContents,
@@ -296,7 +295,7 @@ fn named(condition: &str) -> Option<String> {
     (!condition.is_empty()).then(|| condition.to_owned())
 }
 
-/// Adds folders that cannot be read, each once, to what is not scored.
+/// Adds folders that cannot be read, each once, to the failures.
 pub(super) fn add_unreadable(folders: Vec<(PathBuf, UnreadableFolder)>, unread: &mut Vec<Failure>) {
     for (path, error) in folders {
         let name = path.display().to_string();

@@ -1,4 +1,4 @@
-//! Figures of recordings as they are denoised, by [`alphamf_plot`], which is re-exported here.
+//! Figures of recordings during denoising, by [`alphamf_plot`], which is re-exported here.
 
 use alphamf::denoiser::{SettingsError, SpeechLevels};
 use alphamf::transform::{Analyser, Spectrogram, Stft};
@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 /// Minimum number of posterior draws for a panel of their standard deviation.
 pub const MIN_DRAWS: usize = 20;
 
-/// Largest power of a bin that is drawn, 300 dBFS: sums of many still fit. Float files of another format may hold more.
+/// Maximum power of a drawn bin, 300 dBFS, so that sums do not overflow. Files in floating point may contain larger
+/// values.
 const MAX_POWER: f64 = 1e30;
 
 /// Waveform, spectrogram and power of a signal, block by block, over all channels.
@@ -21,7 +22,7 @@ struct Gatherer {
     full_scale: f64,
     /// Whether the first frame, whose centre is before the start, was dropped.
     is_started: bool,
-    /// Samples that are analysed at a time, to limit memory.
+    /// Number of samples analysed at a time, to limit memory.
     step: usize,
 }
 
@@ -60,7 +61,7 @@ impl Gatherer {
         Stage { envelope: self.envelope, columns: self.columns }
     }
 
-    /// Adds the complete frames, of which all channels have the same number.
+    /// Adds the complete frames; all channels have an equal number.
     fn gather(&mut self) {
         let Some(first) = self.frames.first() else { return };
         let (bins, count) = (first.bins(), first.frames());
@@ -104,14 +105,15 @@ impl SlotPowers {
         }
     }
 
-    /// Ends a slot. In digital silence the result is a little leakage, and what is removed is its negative: neither counts.
+    /// Ends a slot. For digital silence, the output is slight leakage, and the removed signal its negative: both count
+    /// as zero.
     fn complete(&mut self) {
         let sums = if self.has_input { self.sums } else { [0.0; 2] };
         self.means.push(sums.map(|sum| sum / self.samples as f64));
         (self.filled, self.sums, self.has_input) = (0, [0.0; 2], false);
     }
 
-    /// The means, with those of the last slot, which may be shorter: silence fills it, so that it counts less.
+    /// Returns the means, including the last slot, which is padded with silence if it is shorter.
     fn finish(mut self) -> Means<2> {
         if self.filled > 0 {
             self.complete();
@@ -132,7 +134,7 @@ pub struct RecordingPlot {
     highest_hertz: f64,
     scale: FrequencyScale,
     deviation: Columns,
-    /// Whether the first frame of deviations was dropped, as that of a [`Gatherer`] is.
+    /// Whether the first frame of deviations was dropped, as in a [`Gatherer`].
     has_deviations: bool,
     levels: Means<3>,
     powers: SlotPowers,
@@ -177,8 +179,8 @@ impl RecordingPlot {
         })
     }
 
-    /// Sets the fraction of the denoised signal in the output, 0 to 1; the rest is the input. The SNR is that of the denoised
-    /// signal alone: 0 leaves its panel empty. It is 1 by default.
+    /// Sets the fraction of the denoised signal in the output, 0 to 1; the rest is the input. The SNR is that of the
+    /// denoised signal alone; its panel is empty for a fraction of 0. Default: 1.
     pub fn set_mix(&mut self, mix: f32) {
         self.mix = mix.into();
     }
@@ -208,10 +210,11 @@ impl RecordingPlot {
         self.removed.push(&slices(&removed));
     }
 
-    /// The squares of a sample of the denoised signal alone and of what it lacks, from those of the output and of the residual.
+    /// Computes the squares of a sample of the denoised signal and of the signal removed from it, from the samples of
+    /// the output and of the residual.
     fn unmixed(&self, [after, removed]: [f64; 2]) -> [f64; 2] {
         let whole = removed / self.mix;
-        // The input alone has nothing of either.
+        // The input alone contains neither.
         if self.mix > 0.0 { [after + removed - whole, whole].map(|x| x * x) } else { [0.0; 2] }
     }
 

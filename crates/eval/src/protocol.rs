@@ -14,10 +14,10 @@ use super::files::read_text;
 use super::pairing::{add_unreadable, pair_lists, relative_name};
 use super::{EvaluationError, Failure, Pairing};
 
-/// An experiment: which files to test on, how to train and how to denoise.
+/// An experiment: test files, training, and settings of the denoiser.
 ///
-/// A TOML file. Patterns are shell patterns (`*`, `?`, `[...]`, `**`) below the folder that holds
-/// the corpus. Keys that are not known are refused.
+/// A TOML file. Patterns are shell patterns (`*`, `?`, `[...]`, `**`) below the folder that holds the corpus. Unknown
+/// keys are rejected.
 ///
 /// ```toml
 /// name = "NOIZEUS, 5 dB"
@@ -50,7 +50,7 @@ pub struct Protocol {
     pub description: String,
     /// The test files.
     pub corpus: Corpus,
-    /// How the dictionary is trained, if the protocol has one of its own.
+    /// Training of the protocol's own dictionary, if it has one.
     pub training: Option<Training>,
     /// Settings of the denoiser that all variants share.
     #[serde(default)]
@@ -58,10 +58,10 @@ pub struct Protocol {
     /// Gibbs sweeps from one recorded estimate to the next, 0 to record only the last.
     #[serde(default)]
     pub trace_every: usize,
-    /// Systems to compare; without any, the settings alone.
+    /// Systems to compare; if there are none, only the settings.
     #[serde(default, rename = "variant")]
     variants: Vec<RawVariant>,
-    /// Where the protocol was read from.
+    /// Path of the protocol.
     #[serde(skip)]
     path: PathBuf,
 }
@@ -102,10 +102,10 @@ struct RawVariant {
     settings: Table,
 }
 
-/// One of the systems that a [`Protocol`] compares.
+/// A system that a [`Protocol`] compares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variant<S> {
-    /// Its name; empty for the only one of a protocol without variants.
+    /// Name; empty for the only system of a protocol without variants.
     pub name: String,
     /// Its settings.
     pub settings: S,
@@ -147,9 +147,9 @@ impl Protocol {
     /// The test pairs below `data`.
     ///
     /// # Errors
-    /// [`EvaluationError::NoMatch`] for a pattern without files; [`EvaluationError::Io`] if the folder of one cannot be
-    /// read; [`EvaluationError::Protocol`] if the number of recordings differs from the expected one or a test file is among
-    /// the training files.
+    /// [`EvaluationError::NoMatch`] for a pattern without files; [`EvaluationError::Io`] if the folder of a pattern
+    /// cannot be read; [`EvaluationError::Protocol`] if the number of recordings differs from the expected one or a
+    /// test file is among the training files.
     pub fn pairs(&self, data: &Path) -> Result<Pairing, EvaluationError> {
         let mut unread = Vec::new();
         let clean = self.files(data, "corpus.clean", &self.corpus.clean, &mut unread)?;
@@ -175,8 +175,8 @@ impl Protocol {
     /// The clean files below `data` to train the dictionary on; none if it is not trained.
     ///
     /// # Errors
-    /// [`EvaluationError::NoMatch`] for a pattern without files; [`EvaluationError::Io`] if the folder of one, or one
-    /// below it, cannot be read: a dictionary trained on part of the files would differ.
+    /// [`EvaluationError::NoMatch`] for a pattern without files; [`EvaluationError::Io`] if the folder of a pattern, or
+    /// a folder below it, cannot be read, as a dictionary trained on part of the files would differ.
     pub fn training_files(&self, data: &Path) -> Result<Vec<PathBuf>, EvaluationError> {
         let Some(training) = &self.training else { return Ok(Vec::new()) };
         let mut unread = Vec::new();
@@ -187,7 +187,7 @@ impl Protocol {
         }
     }
 
-    /// The folders below `data` in which the patterns look for files.
+    /// The folders below `data` that the patterns search.
     pub fn folders(&self, data: &Path) -> impl Iterator<Item = PathBuf> {
         let training = self.training.iter().flat_map(|training| &training.clean);
         let patterns = self.corpus.clean.iter().chain(&self.corpus.noisy).chain(training);
@@ -223,7 +223,7 @@ impl Protocol {
         self.variants.iter().map(variant).collect()
     }
 
-    /// The settings of the named method, or the defaults, with these changes.
+    /// Returns the settings of the method named in `changes`, or the defaults, with the changes.
     fn of_method(&self, place: &str, mut changes: Table) -> Result<Table, EvaluationError> {
         let Some(method) = changes.remove("method") else { return Ok(changes) };
         if method.as_str() != Some("published") {
@@ -282,14 +282,14 @@ impl Protocol {
     }
 }
 
-/// The folder that a pattern gives as such, and the pattern of the names in and below it.
+/// Splits a pattern into its literal folder and the pattern of the names in and below it.
 fn folder_and_names(pattern: &str) -> (&str, &str) {
     let below = pattern.trim_start_matches('/');
     let special = below.find(['*', '?', '[']).unwrap_or(below.len());
     below.split_at(below[..special].rfind('/').map_or(0, |slash| slash + 1))
 }
 
-/// Adds settings to others, or replaces them; a group of settings is added to one of the same name.
+/// Merges changes into settings: values are replaced, and groups of equal name are merged.
 fn merge(settings: &mut Table, changes: &Table) {
     for (name, change) in changes {
         match (settings.get_mut(name), change) {
@@ -303,7 +303,7 @@ fn merge(settings: &mut Table, changes: &Table) {
 fn is_file_name(name: &str) -> bool {
     const MAX_NAME_BYTES: usize = 100;
     let plain = |character: char| !character.is_control() && !r#"/\:*?"<>|"#.contains(character);
-    // Windows leaves out dots and spaces at the end, and has devices under these names, with any ending.
+    // Windows drops dots and spaces at the end, and reserves these names for devices, with any extension.
     let is_kept = !name.is_empty() && !name.ends_with(['.', ' ']);
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_lowercase();
     let port = stem.strip_prefix("com").or(stem.strip_prefix("lpt"));

@@ -12,14 +12,14 @@ use super::plot::Curve;
 use super::{Comparison, ConditionSummary, Estimate, Failure, FileResult, Metric, paired_test, summarise};
 use alphamf::random::SeedTree;
 
-/// Origin of the results: all that is needed to reproduce them and must be equal for one run to resume another.
+/// Origin of the results: all data needed to reproduce them. It must be equal for one run to resume another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Provenance {
     /// Version of this crate.
     pub version: String,
     /// The scored system: a variant of a protocol, `denoise`, or `enhanced` for files of another program.
     pub system: String,
-    /// Name of the protocol, if there was one.
+    /// Name of the protocol, if any.
     pub protocol: Option<String>,
     /// Settings of the denoiser.
     pub settings: serde_json::Value,
@@ -61,10 +61,10 @@ pub fn checksum(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
-/// SHA-256 of the content of a file, in hexadecimal, whatever its length.
+/// SHA-256 of the content of a file of any length, in hexadecimal.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If the file cannot be read.
 pub fn checksum_of_file(path: impl AsRef<Path>) -> io::Result<String> {
     let mut hash = Sha256::new();
     io::copy(&mut File::open(path)?, &mut HashWriter(&mut hash))?;
@@ -89,14 +89,14 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A measure as a record names it.
+/// Description of a measure in a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definition {
     /// The measure.
     pub metric: Metric,
     /// Its unit.
     pub unit: String,
-    /// [`Metric::definition`].
+    /// Definition by [`Metric::definition`].
     pub definition: String,
 }
 
@@ -165,7 +165,7 @@ impl Evaluation {
         })
     }
 
-    /// Means over the files at every iteration that all of them recorded.
+    /// Means over the files at every iteration that all files recorded.
     fn curve(&self, against: Abscissa) -> Option<Curve> {
         let first = self.files.first()?;
         let points = first.trace.iter().filter_map(|point| {
@@ -210,7 +210,7 @@ pub struct SystemComparison {
 }
 
 impl Study {
-    /// The most systems that are compared by every measure.
+    /// Maximum number of systems that are compared by every measure.
     pub const MAX_COMPARED: usize = 6;
 
     /// Compares each evaluation with every later one: by every measure for up to [`MAX_COMPARED`](Self::MAX_COMPARED)
@@ -240,7 +240,7 @@ impl Study {
         Self { evaluations, comparisons }
     }
 
-    /// The measures that were taken of any system.
+    /// The measures that were computed for any system.
     pub(super) fn metrics(&self) -> Vec<Metric> {
         let taken = |metric: &Metric| {
             let mut definitions = self.evaluations.iter().flat_map(|evaluation| &evaluation.metrics);
@@ -277,14 +277,14 @@ impl Study {
         let rows = self.evaluations.iter().flat_map(|evaluation| evaluation.rows(&metrics));
         for row in std::iter::once(header).chain(rows) {
             // Writing to memory does not fail, and all rows have the header's length.
-            let written = writer.write_record(row.into_iter().map(inert));
+            let written = writer.write_record(row.into_iter().map(escape_formula));
             debug_assert!(written.is_ok(), "{written:?}");
         }
         String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
     }
 
     /// The mean SDR of every system's traces, with standard errors, against iterations or seconds, for
-    /// [`plot::curves`](super::plot::curves). Systems without traces are left out.
+    /// [`plot::curves`](super::plot::curves). Systems without traces are omitted.
     #[must_use]
     pub fn curves(&self, against: Abscissa) -> Vec<Curve> {
         self.evaluations.iter().filter_map(|evaluation| evaluation.curve(against)).collect()
@@ -292,7 +292,7 @@ impl Study {
 }
 
 /// A CSV cell that no spreadsheet evaluates: text that begins like a formula gets an apostrophe, which spreadsheets hide.
-fn inert(cell: String) -> String {
+fn escape_formula(cell: String) -> String {
     let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err();
     if formula { format!("'{cell}") } else { cell }
 }

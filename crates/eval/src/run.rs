@@ -30,7 +30,7 @@ pub struct FileResult {
     pub condition: Option<String>,
     /// Duration of the estimate in seconds.
     pub duration_seconds: f64,
-    /// Wall-clock time of denoising in seconds, with files in parallel slowing each other; absent for enhanced audio.
+    /// Wall-clock time of denoising in seconds, including the slowdown by files in parallel; absent for enhanced audio.
     pub processing_seconds: Option<f64>,
     /// Scores of the recording itself; absent if there is none.
     pub input: Option<Scores>,
@@ -75,15 +75,15 @@ pub struct Options {
     pub high_pass_hz: f64,
     /// Folder for the denoised audio: WAV files named as the recordings.
     pub save: Option<PathBuf>,
-    /// Replace files in that folder; otherwise they stay, and the run ends.
+    /// Whether to replace files in the folder; otherwise an existing file ends the run.
     pub replace: bool,
-    /// Count files with damaged or missing parts as failures.
+    /// Whether to count files with damaged or missing parts as failures.
     pub strict: bool,
 }
 
 impl Options {
-    /// The path for the denoised audio of a pair, if it is kept: always below [`Options::save`], even for a pair that is named
-    /// by an absolute path or one with `..`.
+    /// The path for the denoised audio of a pair, if it is saved: always below [`Options::save`], even if the name of
+    /// the pair is an absolute path or contains `..`.
     #[must_use]
     pub fn saved(&self, pair: &Pair) -> Option<PathBuf> {
         let below = |part: &Component| matches!(part, Component::Normal(_));
@@ -91,13 +91,14 @@ impl Options {
         Some(self.save.as_ref()?.join(name.with_extension("wav")))
     }
 
-    /// Whether nothing is left to be saved of a pair that was scored before: what has its name may be of another run.
-    fn is_saved(&self, pair: &Pair, journal: Option<&Journal>) -> bool {
+    /// Whether the audio of a pair that was scored before needs no saving. A file with its name may belong to another
+    /// run.
+    fn needs_no_saving(&self, pair: &Pair, journal: Option<&Journal>) -> bool {
         self.saved(pair).is_none_or(|path| journal.is_some_and(|journal| journal.has_saved(pair, &path)))
     }
 
-    /// Checks that no two pairs have one path for their denoised audio.
-    fn check_saved(&self, pairs: &[Pair]) -> Result<(), EvaluationError> {
+    /// Checks that no two pairs share a path for their denoised audio.
+    fn check_output_paths(&self, pairs: &[Pair]) -> Result<(), EvaluationError> {
         let mut names = HashMap::new();
         for pair in pairs {
             let Some(path) = self.saved(pair) else { return Ok(()) };
@@ -112,11 +113,11 @@ impl Options {
 
 /// Denoises and scores all pairs, in parallel, and returns results and failures in their order.
 ///
-/// Files in `journal` are skipped, unless [`Options::strict`] refuses them or their audio is to be saved and is not there, as this
-/// run has saved it; new results are added to it. Enhanced audio of a pair is scored; otherwise the recording goes to `denoise`, which may report
-/// intermediate estimates to an [`Observer`] for [`FileResult::trace`]. `finished` is called for every file, from several threads
-/// at once and in no particular order, and may stop the run. Results do not depend on the number of threads if those of `denoise`
-/// do not.
+/// Files in `journal` are skipped, unless [`Options::strict`] rejects them, or their audio is to be saved and the audio
+/// saved by the journal's run is missing or changed. New results are added to the journal. Enhanced audio of a pair is
+/// scored; otherwise `denoise` processes the recording, and may report intermediate estimates to an [`Observer`] for
+/// [`FileResult::trace`]. `finished` is called for every file, from several threads at once and in no particular order,
+/// and may stop the run. Results do not depend on the number of threads if those of `denoise` do not.
 ///
 /// # Errors
 /// If the journal or the denoised audio cannot be written, or would overwrite another file, if the journal belongs to other
@@ -133,7 +134,7 @@ where
     D: Fn(&Signal, &mut Observer) -> Result<Signal, Box<dyn Error + Send + Sync>> + Sync,
     P: Fn(Result<&FileResult, &Failure>) -> ControlFlow<()> + Sync,
 {
-    options.check_saved(pairs)?;
+    options.check_output_paths(pairs)?;
     let outcomes = pairs
         .par_iter()
         .with_max_len(1)
@@ -144,13 +145,14 @@ where
                 Err(unread @ EvaluationError::Io { .. }) => Err(failure(unread.to_string())),
                 Err(error) => return Err(error),
                 Ok(Some(Some(known)))
-                    if (known.losses.is_empty() || !options.strict) && options.is_saved(pair, journal) =>
+                    if (known.losses.is_empty() || !options.strict)
+                        && options.needs_no_saving(pair, journal) =>
                 {
-                    // The content of the file is that of the journal; the condition is that of this run.
+                    // The result is that of the journal; the condition is that of this run.
                     Ok(FileResult { condition: pair.condition.clone(), ..known.clone() })
                 }
                 Ok(known) => {
-                    // A file has a second line for the audio that was not saved before.
+                    // A second line of a file records audio that was not saved before.
                     let journal = journal.filter(|_| known.flatten().is_none() || options.save.is_some());
                     let recorded = journal.map(|journal| (journal, content(pair)));
                     match evaluate_pair(pair, options, &denoise) {
@@ -183,7 +185,8 @@ where
     Ok((results, failures))
 }
 
-/// Checks that the files of a pair can be read more than once, as for their checksum. A pipe would be waited for without end.
+/// Checks that the files of a pair can be read more than once, as for their checksum. Reading a pipe could block
+/// forever.
 fn check_regular(pair: &Pair) -> Result<(), EvaluationError> {
     for path in [pair.noisy.as_ref(), pair.enhanced.as_ref(), Some(&pair.clean)].into_iter().flatten() {
         if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
@@ -195,7 +198,7 @@ fn check_regular(pair: &Pair) -> Result<(), EvaluationError> {
 
 type FileError = Box<dyn Error + Send + Sync>;
 
-/// The scores of a pair, and the signal that has them.
+/// Scores a pair, and returns its scores and the scored signal.
 fn evaluate_pair<D>(pair: &Pair, options: &Options, denoise: &D) -> Result<(FileResult, Signal), FileError>
 where
     D: Fn(&Signal, &mut Observer) -> Result<Signal, FileError>,
@@ -236,7 +239,7 @@ where
     Ok((result, estimate))
 }
 
-/// Reads and scores the files of a pair.
+/// Reader and scorer of the files of a pair.
 struct Files<'a> {
     options: &'a Options,
     /// [`FileResult::losses`] so far.
@@ -266,7 +269,8 @@ impl Files<'_> {
     }
 }
 
-/// Denoises, and returns the estimate, the time in seconds without the scoring of intermediate estimates, and their scores.
+/// Denoises a recording, and returns the estimate, the time in seconds without the scoring of intermediate estimates,
+/// and their scores.
 fn denoise_timed<D>(
     clean: &Signal,
     noisy: &Signal,
@@ -288,7 +292,7 @@ where
     Ok((denoised, ((start.elapsed() - scoring).as_secs_f64(), trace)))
 }
 
-/// Writes the denoised audio of a pair, but over none of its files. Returns the checksum of the file.
+/// Writes the denoised audio of a pair, but never over the pair's own files. Returns the checksum of the file.
 fn save(estimate: &Signal, pair: &Pair, path: &Path, replace: bool) -> Result<String, EvaluationError> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(EvaluationError::unwritten(folder))?;

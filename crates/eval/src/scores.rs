@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::{self, MetricError};
 use alphamf::signal::{Signal, counted};
 
-/// Largest difference in duration, in seconds; the longer signal is cut.
+/// Maximum difference in duration, in seconds; the longer signal is truncated.
 pub const MAX_EXCESS_SECONDS: f64 = 0.1;
 
-/// The lowest sample rate, Hz, with the whole audible band.
+/// Minimum sample rate with the whole audible band, Hz.
 const MIN_FULL_BAND_RATE: u32 = 40_000;
 
 /// A measure.
@@ -33,11 +33,11 @@ pub enum Metric {
     LowDistance,
     /// [`metrics::log_spectral_distance`] from 8 to 20 kHz.
     HighDistance,
-    /// That of the loudest frames in that band, by [`metrics::spectral_distances`].
+    /// Distance of the loudest frames from 8 to 20 kHz, by [`metrics::spectral_distances`].
     FricativeDistance,
     /// Narrow-band PESQ, with the feature `pesq`, from 8 kHz; other rates than 8 and 16 kHz are resampled.
     NarrowBandPesq,
-    /// Wide-band PESQ, with the feature `pesq`, from 16 kHz; higher rates are resampled to that.
+    /// Wide-band PESQ, with the feature `pesq`, from 16 kHz; higher rates are resampled to 16 kHz.
     WideBandPesq,
 }
 
@@ -115,7 +115,7 @@ impl Metric {
         matches!(self, Self::LowDistance | Self::HighDistance | Self::FricativeDistance)
     }
 
-    /// Digits after the decimal point worth showing.
+    /// Number of digits to show after the decimal point.
     #[must_use]
     pub fn digits(self) -> usize {
         match self {
@@ -182,7 +182,7 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// The score by one measure, absent where the measure was not taken.
+    /// The score by one measure; `None` if it was not computed.
     #[must_use]
     pub fn get(&self, metric: Metric) -> Option<f64> {
         match metric {
@@ -291,7 +291,8 @@ pub fn score(clean: &Signal, estimate: &Signal, high_pass_hz: f64) -> Result<Sco
     })
 }
 
-/// Narrow and wide-band PESQ where they are defined: signals without a quarter of a second of speech have none.
+/// Computes narrow- and wide-band PESQ where they are defined; signals with less than a quarter of a second of speech
+/// have none.
 #[cfg(feature = "pesq")]
 fn pesq(clean: &[f64], estimate: &[f64], rate: u32) -> [Option<f64>; 2] {
     let at = match rate {
@@ -333,7 +334,7 @@ pub fn high_pass(mut samples: Vec<f64>, sample_rate: u32, cutoff: f64) -> Vec<f6
     samples
 }
 
-/// Numbers that may be infinite, which JSON cannot represent.
+/// Serialisation of numbers that may be infinite, which JSON cannot represent.
 pub(super) mod extended {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};

@@ -52,19 +52,19 @@ pub struct ConditionSummary {
     pub condition: Option<String>,
     /// Number of files.
     pub files: usize,
-    /// Every measure that was taken.
+    /// Every measure that was computed.
     pub metrics: Vec<MetricSummary>,
 }
 
 impl ConditionSummary {
-    /// The summary of one measure, if it was taken.
+    /// The summary of one measure, if it was computed.
     #[must_use]
     pub fn get(&self, metric: Metric) -> Option<&MetricSummary> {
         self.metrics.iter().find(|summary| summary.metric == metric)
     }
 }
 
-/// All files together, then each condition by name if there is more than one.
+/// Summarises all files together, then each condition by name if there is more than one.
 ///
 /// Files without a condition count only in the first row.
 #[must_use]
@@ -107,7 +107,7 @@ fn condition_summary(condition: Option<String>, files: &[&FileResult]) -> Condit
 /// Comparison of two denoisers on the same files.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// Number of files that both have finite scores for.
+    /// Number of files with finite scores by both denoisers.
     pub files: usize,
     /// Mean of first minus second, with its standard error.
     pub difference: Estimate,
@@ -120,10 +120,10 @@ pub struct Comparison {
 
 /// Compares paired scores by the sign-flip permutation test of the mean difference.
 ///
-/// Under the hypothesis that the two are exchangeable on every file, each difference is as likely
-/// with either sign. All sign patterns are enumerated up to 16 files; beyond, 100,000 random ones
-/// are drawn from `streams` and the p-value is `(1 + hits) / (1 + draws)`, so never zero. Files that
-/// share a sentence are not independent, which makes the p-value optimistic.
+/// Under the hypothesis that the two are exchangeable on every file, both signs of each difference are equally likely.
+/// All sign patterns are enumerated up to 16 files; for more files, 100,000 random patterns are drawn from `streams`
+/// and the p-value is `(1 + hits) / (1 + draws)`, so never zero. Files that share a sentence are not independent, which
+/// makes the p-value optimistic.
 ///
 /// `None` if no pair has finite scores.
 #[must_use]
@@ -134,7 +134,7 @@ pub fn paired_test(first: &[f64], second: &[f64], streams: SeedTree) -> Option<C
         first.iter().zip(second).map(|(a, b)| a - b).filter(|difference| difference.is_finite()).collect();
     let difference = Estimate::of(&differences)?;
     let observed: f64 = differences.iter().sum::<f64>().abs();
-    // Sums of the same numbers in another order may differ in rounding; they must count as hits.
+    // Sums of equal numbers in another order may differ by rounding, but must count as hits.
     let threshold = observed - 1e-12 * differences.iter().map(|x| x.abs()).sum::<f64>();
     let flipped = |signs: &mut dyn FnMut() -> bool| -> bool {
         let sum: f64 = differences.iter().map(|x| if signs() { -x } else { *x }).sum();
@@ -173,7 +173,7 @@ pub fn paired_test(first: &[f64], second: &[f64], streams: SeedTree) -> Option<C
     Some(Comparison { files: differences.len(), difference, interval, p_value })
 }
 
-/// The quantile of Student's t at 0.975 for this many degrees of freedom, at least one; to 0.001.
+/// The quantile of Student's t at 0.975 for `freedom` degrees of freedom, at least one; accurate to 0.001.
 fn student_quantile(freedom: usize) -> f64 {
     const FEW: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
     if let Some(quantile) = freedom.checked_sub(1).and_then(|index| FEW.get(index)) {

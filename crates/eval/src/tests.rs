@@ -36,7 +36,7 @@ fn put(folder: &Path, name: &str, signal: &Signal) -> PathBuf {
     path
 }
 
-/// Pairs all that the folders hold.
+/// Pairs all files of the folders.
 fn pair_folders(
     clean: &Path,
     noisy: Option<&Path>,
@@ -59,7 +59,7 @@ fn corpus() -> (TempDir, Pairing) {
     (folder, pairing)
 }
 
-/// What a Mac puts beside files on foreign disks has their names and endings.
+/// Files that macOS adds on foreign disks have the names and extensions of audio files.
 #[test]
 fn hidden_files_are_not_paired() {
     let (folder, pairing) = corpus();

@@ -1,11 +1,11 @@
-//! Samples of AIFF-C that its demuxer does not know.
+//! AIFF-C samples that the demuxer rejects.
 
-/// Compression types of little-endian samples by their bits, each with the big-endian one: those of Apple, and of libsndfile.
+/// Compression types of little-endian samples, with their bits and the big-endian types, from Apple and libsndfile.
 const LITTLE_ENDIAN: [(&[u8; 4], u16, &[u8; 4]); 3] =
     [(b"sowt", 24, b"in24"), (b"sowt", 32, b"in32"), (b"42n1", 24, b"in24")];
 
-/// Where a file that begins like this has the compression type of little-endian samples of 24 or 32 bits, which the demuxer
-/// refuses, and eight bytes in their place for big-endian samples of that width.
+/// Finds the compression type of little-endian samples of 24 or 32 bits, which the demuxer rejects. Returns its
+/// position and eight replacement bytes that declare big-endian samples of this width.
 pub(super) fn little_endian(start: &[u8]) -> Option<(u64, [u8; 8])> {
     if !start.starts_with(b"FORM") || start.get(8..12) != Some(b"AIFC") {
         return None;

@@ -10,7 +10,7 @@ const MAX_CHUNKS: usize = 10_000;
 /// The longest information chunk that is read, bytes.
 const MAX_INFORMATION_BYTES: u64 = 1 << 20;
 
-/// The longest packet of a table, and the longest of those that are all as long, bytes: 256 channels are far shorter.
+/// Maximum length of a packet in a table, and of packets of constant length, bytes: 256 channels are far shorter.
 const MAX_PACKET: u64 = 16 << 20;
 const MAX_FIXED_PACKET: u32 = 1 << 16;
 
@@ -24,8 +24,8 @@ const NAMES: [(&str, &str); 6] = [
     ("encoding application", "ENCODER"),
 ];
 
-/// Channel layouts whose order is that of `dwChannelMask`, and its bits (Core Audio, `AudioChannelLayoutTag`), beside that which
-/// names the bits itself.
+/// Channel layouts in the order of `dwChannelMask`, and its bits (Core Audio, `AudioChannelLayoutTag`). Files with
+/// [`BITMAP_LAYOUT`] store the bits.
 const LAYOUTS: [(u32, u32); 8] = [
     (108 << 16 | 4, 0x33),
     (113 << 16 | 3, 0x7),
@@ -45,34 +45,34 @@ pub(super) struct Declarations {
     pub(super) length: Option<u64>,
     /// Names, as in Vorbis comments, and values.
     pub(super) tags: Vec<(String, String)>,
-    /// Position of the size of the samples, in bytes from the start.
+    /// Position of the size field of the samples, bytes from the start.
     pub(super) size_at: Option<u64>,
-    /// Whether the samples extend to the end, by a size of -1 or one that is longer than any file.
+    /// Whether the samples extend to the end of the file: their size is -1 or larger than any file.
     pub(super) is_open: bool,
-    /// Whether a packet is declared to be longer than the file, for which the demuxer would take memory.
+    /// Whether a packet is declared longer than the file or the limits: the demuxer would allocate memory for it.
     pub(super) excess: bool,
-    /// Whether packets are of different lengths, which a table has.
+    /// Whether a table has the lengths of the packets, which differ.
     pub(super) has_packet_table: bool,
-    /// Samples per channel before the recording and in it, by that table.
+    /// Samples per channel before the recording and in it, from the packet table.
     pub(super) priming: u64,
     pub(super) valid: Option<u64>,
-    /// The place of padding behind that table, which the demuxer takes for chunks.
+    /// Position of the padding after the packet table, which the demuxer would read as chunks.
     pub(super) padding: Option<Range<u64>>,
     /// Speaker positions, as the bits of `dwChannelMask`, if they are known and in that order.
     pub(super) channel_mask: Option<u32>,
 }
 
-/// The size of the samples if they end with a file of this length in bytes.
+/// Size of the samples if they end with a file of `length` bytes. `size_at` is the position of the size field.
 pub(super) fn size_to_end(size_at: u64, length: u64) -> [u8; 8] {
     length.saturating_sub(size_at.saturating_add(8)).to_be_bytes()
 }
 
-/// Walks the chunks of a file that begins as CAF.
+/// Reads the declarations in the chunks of a file that begins as CAF.
 pub(super) fn declarations(file: &mut (impl Read + Seek)) -> io::Result<Declarations> {
     let file_length = file.seek(SeekFrom::End(0))?;
     let mut position = 8;
     let mut this = Declarations::default();
-    // Bytes and samples of a packet.
+    // Bytes and samples of a packet, 0 if they vary.
     let mut packet = (0, 0);
     for _ in 0..MAX_CHUNKS {
         let mut chunk = [0; 12];
@@ -95,7 +95,7 @@ pub(super) fn declarations(file: &mut (impl Read + Seek)) -> io::Result<Declarat
             this.excess |= packet.0 > MAX_FIXED_PACKET;
             let (channels, bits) = (number(24), number(28));
             if &body[8..12] == b"lpcm" && packet == (channels.saturating_mul(4), 1) && bits == 24 {
-                // Neither the demuxer nor ffmpeg, which takes them for packed ones.
+                // The demuxer does not support these samples, and ffmpeg reads them as packed ones.
                 return Err(io::Error::other(
                     "24-bit samples in 4 bytes: expected 3 bytes, or 32-bit samples",
                 ));
@@ -138,8 +138,8 @@ pub(super) fn declarations(file: &mut (impl Read + Seek)) -> io::Result<Declarat
     Ok(this)
 }
 
-/// The longest of so many packets of a table behind its header, and the length of the table, in bytes, as far as it can be read;
-/// beside the length of each may stand its samples.
+/// Reads the lengths of `packets` packets after the header of a table; returns the longest packet and the length of the
+/// table in bytes. With `has_samples`, the number of samples follows each length.
 fn longest_packet(table: &mut impl Read, packets: u64, has_samples: bool) -> (u64, u64) {
     let (mut longest, mut bytes) = (0, 0);
     for _ in 0..packets {
@@ -152,7 +152,8 @@ fn longest_packet(table: &mut impl Read, packets: u64, has_samples: bool) -> (u6
     (longest, bytes)
 }
 
-/// A number of seven bits a byte, of which all but the last are marked; adds its bytes.
+/// Reads a number of seven bits a byte, whose bytes except the last have the high bit set. Adds their number to
+/// `bytes`.
 fn variable(table: &mut impl Read, bytes: &mut u64) -> Option<u64> {
     let (mut number, mut byte) = (0_u64, [0x80]);
     while byte[0] & 0x80 != 0 {
@@ -163,7 +164,7 @@ fn variable(table: &mut impl Read, bytes: &mut u64) -> Option<u64> {
     Some(number)
 }
 
-/// The pairs of an information chunk: their number, then names and values, each with a zero at its end.
+/// Reads the pairs of an information chunk: their number, then names and values, each terminated by a zero.
 fn tags(body: &[u8]) -> Vec<(String, String)> {
     let mut texts = body.get(4..).unwrap_or_default().split(|byte| *byte == 0).map(String::from_utf8_lossy);
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! Concatenated FLAC recordings in one stream of bytes, as `cat a.flac b.flac` makes them, without the tags of other formats
-//! behind them.
+//! Concatenated FLAC recordings in one stream of bytes, as created by `cat a.flac b.flac`, without the tags of other
+//! formats after them.
 
 use super::mpeg::ape_bytes;
 use super::source::id3_bytes;
@@ -7,19 +7,20 @@ use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Starts of a FLAC stream: its name and the header of a stream information block of 34 bytes, which may be the last
-/// (RFC 9639, section 8). Compressed samples match by chance with probability 2^-63 a byte.
+/// Starts of a FLAC stream: its marker and the header of a stream information block of 34 bytes, which may be the last
+/// block (RFC 9639, section 8). Compressed samples match by chance with probability 2^-63 a byte.
 const STARTS: [[u8; 8]; 2] = [*b"fLaC\x00\x00\x00\x22", *b"fLaC\x80\x00\x00\x22"];
-/// An ID3v1 tag, which some programs append: the decoder takes it for a damaged frame.
+/// ID3v1 tag, which some programs append: the decoder would read it as a damaged frame.
 const TAG: &[u8; 3] = b"TAG";
 const TAG_BYTES: usize = 128;
-/// Other tags: ID3v2, of which all of the header is looked at, and APEv2. Beside it, one of the starts or the end has to follow.
+/// Starts of other tags: ID3v2, whose whole header is checked, and APEv2. A recording, another tag or the end must
+/// follow.
 const TAG_STARTS: [&[u8]; 2] = [b"ID3", b"APETAGEX"];
-/// The longest header of a tag, and the longest tag that is looked for, bytes.
+/// Maximum length of the header of a tag and of a tag, bytes.
 const TAG_HEADER: usize = 32;
 const MAX_TAG: u64 = 64 << 20;
 
-/// The end of a recording that is kept, bytes: more than a frame of eight channels has.
+/// Bytes kept from the end of a recording, more than a frame of eight channels has.
 const MAX_TAIL: usize = 1 << 20;
 
 /// The FLAC streams of one stream of bytes.
@@ -27,15 +28,15 @@ pub(super) struct Chain(Arc<Mutex<Bytes>>);
 
 struct Bytes {
     source: Box<dyn Read + Send + Sync>,
-    /// Read from the source; the first `passed` of them are passed on.
+    /// Bytes read from the source; the first `passed` of them have been returned.
     read: Vec<u8>,
     passed: usize,
-    /// The end of what was passed on of the present recording.
+    /// Last returned bytes of the current recording.
     tail: VecDeque<u8>,
     /// Whether the next byte begins a recording.
     at_start: bool,
     exhausted: bool,
-    /// Whether bytes behind the last frame have been left out.
+    /// Whether the bytes after the last frame have been removed.
     is_trimmed: bool,
 }
 
@@ -47,7 +48,7 @@ impl Chain {
         Self(Arc::new(Mutex::new(bytes)))
     }
 
-    /// The next recording, if there is one.
+    /// Returns the next recording, if there is one.
     pub(super) fn next(&self) -> Option<impl Read + Send + Sync + 'static> {
         let mut bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (bytes.at_start && !(bytes.exhausted && bytes.waiting().is_empty())).then(|| {
@@ -57,22 +58,22 @@ impl Chain {
         })
     }
 
-    /// Whether the present recording, which was read to its end, ends within a frame.
+    /// Whether the current recording, which must have been read to its end, ends within a frame.
     pub(super) fn ends_within_frame(&self) -> bool {
         let mut bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         !ends_with_frame(bytes.tail.make_contiguous())
     }
 }
 
-/// Whether the last of these bytes is that of a frame.
+/// Whether the bytes end with a complete frame.
 fn ends_with_frame(bytes: &[u8]) -> bool {
-    behind_frame(bytes, 0).is_some()
+    bytes_after_frame(bytes, 0).is_some()
 }
 
-/// Number of bytes behind the last frame, if there are no more than `most`. The checksum of a frame with that at its end is zero
-/// (RFC 9639, section 9.3). From the end of all on, every bit adds its own to that of those behind it: one pass for all starts
-/// of frames, whose sums are those of the bytes behind them.
-fn behind_frame(bytes: &[u8], most: usize) -> Option<usize> {
+/// Number of bytes after the last frame, if at most `most`. A frame including its own checksum has the checksum 0 (RFC
+/// 9639, section 9.3). Hence the bytes from its start have the checksum of the bytes after its end. One backward pass,
+/// which adds the contribution of every bit, covers all starts of frames.
+fn bytes_after_frame(bytes: &[u8], most: usize) -> Option<usize> {
     const POLYNOMIAL: u16 = 0x8005;
     let (mut checksum, mut of_bit) = (0, POLYNOMIAL);
     let mut behind = vec![checksum];
@@ -90,7 +91,7 @@ fn behind_frame(bytes: &[u8], most: usize) -> Option<usize> {
     })
 }
 
-/// One recording, up to the start of the next.
+/// Reader of one recording, up to the start of the next.
 struct Link {
     bytes: Arc<Mutex<Bytes>>,
     begun: bool,
@@ -117,7 +118,7 @@ impl Read for Link {
         let end = waiting.len().saturating_sub(TAG_BYTES);
         let is_tagged = waiting.len() >= TAG_BYTES && waiting[end..].starts_with(TAG);
         let whole = if bytes.exhausted && !is_tagged { waiting.len() } else { end };
-        // No more is looked at than is passed on.
+        // Searches only the bytes to return.
         let most = whole.min(target.len());
         let is_other = |at: &usize| is_start(&waiting[*at..]) || tag_bytes(&waiting[*at..]).is_some();
         let count = (1..most).find(is_other).unwrap_or(most);
@@ -132,13 +133,13 @@ impl Read for Link {
 }
 
 impl Bytes {
-    /// Read from the source, not yet passed on.
+    /// Bytes read from the source and not yet returned.
     fn waiting(&self) -> &[u8] {
         &self.read[self.passed..]
     }
 
-    /// Leaves out a few bytes behind the last frame, such as the end of a line: the decoder counts them as part of the frame,
-    /// whose checksum is wrong then. What begins as a frame is one that is cut off.
+    /// Removes a few bytes after the last frame, such as the end of a line. The decoder would count them as part of the
+    /// frame, whose checksum would then be wrong. Bytes that begin as a frame stay: they are a truncated frame.
     fn trim(&mut self) {
         if !self.exhausted || std::mem::replace(&mut self.is_trimmed, true) {
             return;
@@ -147,13 +148,13 @@ impl Bytes {
         if ends_with_frame(&bytes) {
             return;
         }
-        let surplus = behind_frame(&bytes, TAG_BYTES.min(self.waiting().len())).unwrap_or(0);
+        let surplus = bytes_after_frame(&bytes, TAG_BYTES.min(self.waiting().len())).unwrap_or(0);
         if bytes.get(bytes.len() - surplus) != Some(&0xff) {
             self.read.truncate(self.read.len() - surplus);
         }
     }
 
-    /// Leaves out a tag at the present position; false if it is none.
+    /// Skips a tag at the current position; returns false if there is none.
     fn skip_tag(&mut self) -> io::Result<bool> {
         let Some(length) = tag_bytes(self.waiting()) else { return Ok(false) };
         self.fill(length + TAG_BYTES)?;
@@ -165,10 +166,10 @@ impl Bytes {
         Ok(is_tag)
     }
 
-    /// Reads more than so many bytes, if the source has them.
+    /// Reads ahead until more than `most` bytes are waiting, or to the end of the source.
     fn fill(&mut self, most: usize) -> io::Result<()> {
         while !self.exhausted && self.waiting().len() <= most {
-            // As few as were passed on are moved, at most.
+            // Moves at most as many bytes as have been returned.
             if self.passed >= self.waiting().len() {
                 self.read.drain(..std::mem::take(&mut self.passed));
             }
@@ -189,7 +190,7 @@ fn is_start(bytes: &[u8]) -> bool {
     STARTS.iter().any(|start| bytes.starts_with(start))
 }
 
-/// The length of a tag that may begin here.
+/// Length of a tag that may begin here, bytes.
 fn tag_bytes(start: &[u8]) -> Option<usize> {
     if !TAG_STARTS.iter().any(|tag| start.starts_with(tag)) {
         return None;

@@ -1,4 +1,4 @@
-//! Every format but WAV and raw samples, by the symphonia crate.
+//! Decoder of all formats that `pcm` does not decode, based on the symphonia crate.
 
 mod clock;
 mod open;
@@ -38,25 +38,27 @@ use track::{AudioTrack, END_OF_MASK, PROBE, probed};
 /// Limit on the samples that replace a damaged packet; real packets are shorter.
 const MAX_PACKET: u64 = 1 << 16;
 
-/// Limit on the silence in place of missing packets, s, and as a multiple of the length of the decoded ones: a few bytes can
+/// Limit on the silence that replaces missing packets: seconds, plus a multiple of the decoded length. A few bytes can
 /// declare hours, but the track of one speaker of a call is mostly gaps.
 const MAX_SILENCE: (u64, u64) = (600, 100);
 
-/// Samples that a lossy recording may lack at its end without loss: encoders count their delay and padding in various
-/// ways.
+/// Samples that may be missing at the end of a lossy recording without counting as a loss: encoders count their delay
+/// and padding in various ways.
 const LOSSY_SLACK: u64 = 1 << 13;
 
-/// Like [`LOSSY_SLACK`], of MP3 whose frames are all there: some encoders count the first, which has no audio. Two frames.
+/// Like [`LOSSY_SLACK`], for MP3 without missing frames: two frames, as some encoders count the first, which has no
+/// audio.
 const MP3_SLACK: u64 = 2 * 1152;
 
-/// How much earlier than declared a track may end, s: where its samples are counted, as in Ogg, alone in its file, and beside
-/// others, whose lengths are mixed up with its own.
+/// How much earlier than declared a track may end, s, if the container counts its samples, as Ogg does.
 const EXACT_END_SLACK_SECONDS: f64 = 0.005;
+/// Like [`EXACT_END_SLACK_SECONDS`], for the only track of a file.
 const END_SLACK_SECONDS: f64 = 0.15;
+/// Like [`EXACT_END_SLACK_SECONDS`], for a declared length that other tracks may affect.
 const LOOSE_END_SLACK_SECONDS: f64 = 0.5;
 
-/// Packets of AAC that are searched for spectral band replication, and how many it takes at least: in any packet, chance looks
-/// like it once in a hundred times.
+/// AAC packets that are searched for spectral band replication, and the minimum number required. About one in a hundred
+/// packets without it matches by chance.
 const SBR_PACKETS: (usize, usize) = (8, 3);
 
 /// Decodes one audio track of a file or stream.
@@ -64,7 +66,7 @@ pub(super) struct CompressedDecoder {
     reader: Box<dyn FormatReader>,
     decoder: Box<dyn AudioDecoder>,
     track: u32,
-    /// Start of the padding, in units of the time base, if it has packets of its own.
+    /// Start of the padding, in units of the time base, if separate packets hold it.
     end: Option<i64>,
     /// Recordings that follow the present one.
     chain: Option<Chain>,
@@ -82,29 +84,31 @@ pub(super) struct CompressedDecoder {
     /// Bits of the packets decoded so far, and samples per channel in them.
     coded_bits: u64,
     coded_samples: u64,
-    /// Bytes of one sample of all channels, if they are uncompressed.
+    /// Bytes per frame (one sample of every channel), if the samples are uncompressed.
     frame_bytes: Option<u64>,
-    /// Whether its samples extend to the end of the file, whatever is declared.
+    /// Whether the samples extend to the end of the file, regardless of the declared length.
     is_open: bool,
     /// Whether packets are cut to the duration in the container if they decode to more samples.
     trust_durations: bool,
     /// Samples per channel still to be dropped at the start.
     skip: u64,
-    /// Samples per channel behind which the container says to leave out the rest.
+    /// Samples per channel after which the container discards the rest.
     limit: Option<u64>,
-    /// Samples per channel passed on so far.
+    /// Samples per channel returned so far.
     position: u64,
     clock: PacketClock,
-    /// When the track ends by what its file declares, s, and how much earlier it may.
+    /// Declared end of the track, s, and how much earlier the track may end, s.
     declared_end: Option<(f64, f64)>,
     /// Samples per channel of silence before the next packet.
     gap: u64,
-    /// Gaps that the demuxer leaves out, in units of the time base: before which of its times, and how long; and the sum of those
-    /// before the present one.
+    /// Gaps that the demuxer omits: position in the demuxer's time and length, in units of the time base.
     gaps: VecDeque<(u64, u64)>,
+    /// Sum of the omitted gaps before the current packet, in units of the time base.
     passed_gaps: u64,
-    /// Holes of Ogg, and that whose packets behind it are being read ahead: its start and the end of the page behind it.
+    /// Holes in Ogg tracks.
     holes: Arc<Holes>,
+    /// Hole whose following packets are being read ahead: its start and the end of the page after it, in units of the
+    /// time base.
     hole: Option<(i64, i64)>,
     /// Whether another Ogg recording follows the packets read ahead.
     is_reset: bool,
@@ -115,20 +119,20 @@ pub(super) struct CompressedDecoder {
     /// Whether the checksum of the present recording has been compared.
     is_verified: bool,
     losses: Losses,
-    /// Losses of the stream of frames, found before it was demuxed.
+    /// Losses of a stream, found before demuxing.
     lost: Arc<Lost>,
-    /// Samples decoded by opening.
+    /// Samples decoded on opening.
     pending: Vec<Vec<f32>>,
 }
 
 impl CompressedDecoder {
-    /// A decoder of a track, whose file says this about itself if it is Matroska.
+    /// Creates a decoder of a track. `about` describes the file if it is Matroska.
     fn new(reader: Box<dyn FormatReader>, track: Option<u32>, about: &About) -> Result<Self, ReadError> {
-        Self::of_order(reader, track, about, false)
+        Self::with_byte_order(reader, track, about, false)
     }
 
-    /// That of a track; `little_endian` if its samples are, though it is said that they are big-endian.
-    fn of_order(
+    /// Creates a decoder of a track. `little_endian` overrides a declared big-endian byte order of the samples.
+    fn with_byte_order(
         reader: Box<dyn FormatReader>,
         track: Option<u32>,
         about: &About,
@@ -182,7 +186,7 @@ impl CompressedDecoder {
         if this.channels == 0 {
             return Err(ReadError::NotAudio("no packet of it can be decoded".into()));
         }
-        // The decoder undoes the coupling of more channels in the wrong order.
+        // The decoder inverts the coupling of more than two channels in the wrong order.
         if this.channels > 2 && this.decoder.codec_params().codec == CODEC_ID_VORBIS {
             return Err(ReadError::Unsupported("Vorbis with more than two channels".into()));
         }
@@ -198,7 +202,7 @@ impl CompressedDecoder {
         this.other_tracks =
             this.reader.tracks().iter().filter(|track| is_audio(track)).count().saturating_sub(1);
         this.metadata = Metadata::of_demuxer(this.reader.as_mut(), about.uid_of(this.track));
-        // FLAC in Ogg.
+        // FLAC in Ogg stores the channel mask in a tag.
         if this.decoder.codec_params().codec == CODEC_ID_FLAC {
             let named = this.metadata.take_channel_mask().filter(|&mask| mask < END_OF_MASK);
             this.channel_mask = named.or(this.channel_mask);
@@ -223,7 +227,7 @@ impl CompressedDecoder {
                 Ok(Some(packet)) => packets.push_back(packet),
                 Ok(None) => break,
                 Err(error) if packets.is_empty() => return Err(error),
-                // Damage that is no reason to leave out what is before it.
+                // Damage here does not discard the packets before it.
                 Err(_) => {
                     self.losses.damaged_packets += 1;
                     break;
@@ -236,7 +240,7 @@ impl CompressedDecoder {
         if has_sbr { Err(ReadError::Unsupported("HE-AAC".into())) } else { Ok(()) }
     }
 
-    /// Leaves out what follows so many samples per channel.
+    /// Discards all samples of every channel after the first `limit`.
     fn end_at(&mut self, limit: u64) {
         self.limit = Some(limit);
         self.length = self.length.map(|length| length.min(limit));
@@ -247,13 +251,13 @@ impl CompressedDecoder {
         let Some(next) = self.chain.as_ref().and_then(Chain::next) else { return Ok(false) };
         self.reader = probed(&PROBE, Box::new(ReadOnlySource::new(next)))?;
         let before = self.length;
-        self.go_on()?;
+        self.switch_recording()?;
         self.length = before.zip(self.length).map(|(before, next)| before.saturating_add(next));
         Ok(true)
     }
 
-    /// Makes a decoder for the present track.
-    fn go_on(&mut self) -> Result<(), ReadError> {
+    /// Replaces the track and its decoder with those of the next recording.
+    fn switch_recording(&mut self) -> Result<(), ReadError> {
         let AudioTrack { id, decoder, time_base, length, delay, .. } =
             AudioTrack::of(self.reader.as_ref(), None, false)?;
         (self.track, self.decoder, self.length) = (id, decoder, length);
@@ -262,7 +266,8 @@ impl CompressedDecoder {
         Ok(())
     }
 
-    /// The sample format for the codec: of what it codes in `bits`, or of what it decodes to.
+    /// Sets the sample format: 16 bits for lossy codecs, otherwise from the coded `bits` or the type of the decoded
+    /// samples.
     fn settle_format(&mut self, bits: Option<u32>) {
         let (float, decoded_bits) = match self.decoder.last_decoded() {
             GenericAudioBufferRef::F32(_) | GenericAudioBufferRef::F64(_) => (true, 32),
@@ -281,7 +286,7 @@ impl CompressedDecoder {
         };
     }
 
-    /// Appends some samples to every channel, none at the end.
+    /// Appends decoded samples to every channel; none at the end of the track.
     pub(super) fn decode(&mut self, channels: &mut [Vec<f32>]) -> Result<(), ReadError> {
         loop {
             let left = self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.position));
@@ -334,7 +339,7 @@ impl CompressedDecoder {
         self.reader.format_info().format == format
     }
 
-    /// Adds silence before a packet if the expected one before it is missing.
+    /// Adds silence before a packet if the packet expected before it is missing.
     fn look_for_gap(&mut self, packet: &Packet) -> Result<(), ReadError> {
         if let Some(gap) = self.clock.gap_before(packet) {
             let count = (gap.seconds * f64::from(self.rate())).round() as u64;
@@ -345,20 +350,20 @@ impl CompressedDecoder {
         Ok(())
     }
 
-    /// Refuses further silence beyond [`MAX_SILENCE`].
+    /// Returns an error if `more` samples of silence would exceed [`MAX_SILENCE`].
     fn check_silence(&self, more: u64) -> Result<(), ReadError> {
         let limit = MAX_SILENCE.0 * u64::from(self.rate()) + MAX_SILENCE.1 * self.coded_samples;
         let silence = self.losses().silent_samples.saturating_add(self.gap).saturating_add(more);
         if silence > limit { Err(self.damaged(&"nearly all packets are missing")) } else { Ok(()) }
     }
 
-    /// Sample rate in Hz, before the first packet that of the header.
+    /// Sample rate in Hz: from the decoded packets, or from the header before the first packet.
     fn rate(&self) -> u32 {
         let of_header = || self.decoder.codec_params().sample_rate.unwrap_or(48_000);
         if self.sample_rate > 0 { self.sample_rate } else { of_header() }
     }
 
-    /// Decodes a packet: its sample rate, and its samples per channel.
+    /// Decodes a packet; returns its sample rate in Hz and its samples per channel, or `None` if it is damaged.
     ///
     /// A decoder that panics on a damaged packet is replaced.
     fn decode_packet(&mut self, packet: &Packet) -> Result<Option<(u32, usize)>, ReadError> {
@@ -370,7 +375,7 @@ impl CompressedDecoder {
         let decoded = panic::catch_unwind(AssertUnwindSafe(|| match decoder.decode(packet) {
             Ok(buffer) => Ok(Some((buffer.spec().rate(), buffer.frames()))),
             Err(SymphoniaError::DecodeError(_) | SymphoniaError::IoError(_)) => Ok(None),
-            // What damage looks like.
+            // Damage can appear as an unsupported feature.
             Err(SymphoniaError::Unsupported(_)) if has_begun => Ok(None),
             Err(error) => Err(error),
         }));
@@ -384,7 +389,7 @@ impl CompressedDecoder {
         }
     }
 
-    /// Decodes the next packet with any samples in it; leaves `planes` empty at the end.
+    /// Decodes the next packet that contains samples; leaves `planes` empty at the end of the track.
     fn next_packet(&mut self, planes: &mut Vec<Vec<f32>>) -> Result<(), ReadError> {
         let mut silence = 0_u64;
         loop {
@@ -434,7 +439,7 @@ impl CompressedDecoder {
         }
     }
 
-    /// Samples per channel of a packet that are not padding, of those that were decoded.
+    /// Number of decoded samples per channel of a packet, without the padding.
     fn declared_samples(&self, packet: &Packet, decoded: usize) -> usize {
         let (declared, error) = self.clock.samples(packet.dur.get(), self.rate());
         // A duration is rounded to its unit.
@@ -442,17 +447,17 @@ impl CompressedDecoder {
         if self.trust_durations && packet.dur.get() > 0 && is_padded { declared as usize } else { decoded }
     }
 
-    /// Whether a packet is what its codec makes of so many samples. ALAC has no checksums, but a mark at the end, behind which
-    /// zeros fill the last byte, and in MP4 a declared number of samples.
+    /// Whether a packet is undamaged, as far as its codec permits a check. ALAC has no checksums, but ends with a
+    /// marker and zero bits, and MP4 declares the number of samples.
     fn is_whole(&self, packet: &Packet, frames: usize) -> bool {
         const END: u16 = 7;
         if self.decoder.codec_params().codec != CODEC_ID_ALAC {
             return true;
         }
         let end = packet.data.last_chunk::<2>().map_or(0, |end| u16::from_be_bytes(*end));
-        let is_marked = end.trailing_zeros() < 8 && end >> end.trailing_zeros() & END == END;
+        let has_signature = end.trailing_zeros() < 8 && end >> end.trailing_zeros() & END == END;
         let (declared, error) = self.clock.samples(packet.dur.get(), self.rate());
-        is_marked && (!self.is(FORMAT_ID_ISOMP4) || declared.abs_diff(frames as u64) <= error)
+        has_signature && (!self.is(FORMAT_ID_ISOMP4) || declared.abs_diff(frames as u64) <= error)
     }
 
     /// Mean bit rate of a lossy codec so far, bit/s per channel.
@@ -474,9 +479,9 @@ impl CompressedDecoder {
         losses
     }
 
-    /// Compares what was found with what is declared.
+    /// Compares the decoded length with the declared one at the end of the track.
     fn at_end(&mut self) -> Result<(), ReadError> {
-        // An open length of WAV ends with the file, too.
+        // A WAV file without a declared length also extends to the end of the file.
         let is_whole =
             self.is(FORMAT_ID_WAVE) && self.length.is_none_or(|expected| self.position >= expected);
         if self.is_open || is_whole {
@@ -485,7 +490,7 @@ impl CompressedDecoder {
         // WAV and MP3 declare their length with the delay and the padding of the encoder.
         let is_exact = [FORMAT_ID_WAVE, FORMAT_ID_MP3].iter().any(|&format| self.is(format));
         let is_cut = is_exact && self.losses().ends_early;
-        // Behind a gap, the length is an estimate.
+        // After a gap, the length is an estimate.
         let is_gapless = self.is(FORMAT_ID_MP3) && self.lost.gaps.load(Relaxed) == 0;
         let slack = if self.lossless || is_cut {
             0
@@ -496,7 +501,8 @@ impl CompressedDecoder {
         };
         if let Some(expected) = self.length.filter(|&expected| self.position.saturating_add(slack) < expected)
         {
-            // Uncompressed samples may end anywhere, and MP4 says where each packet is: reported, but no error.
+            // Reported without an error: uncompressed samples may end anywhere, and MP4 stores the position of each
+            // packet.
             if self.frame_bytes.is_none() && !self.is(FORMAT_ID_ISOMP4) {
                 return Err(ReadError::Truncated { expected, found: self.position });
             }
@@ -508,7 +514,7 @@ impl CompressedDecoder {
             let missing = ((declared - found) * f64::from(self.sample_rate)) as u64;
             self.losses.missing_samples = Some(missing).filter(|&missing| missing <= MAX_LENGTH).unwrap_or(0);
         }
-        // The demuxer leaves out what is there of a last frame.
+        // The demuxer drops an incomplete last frame.
         if let Some(chain) = self.chain.as_ref().filter(|_| self.length.is_none() && !self.losses.any()) {
             self.losses.ends_early = chain.ends_within_frame();
         }
@@ -516,8 +522,8 @@ impl CompressedDecoder {
         Ok(())
     }
 
-    /// Compares the samples of a complete FLAC recording with their checksum. In other containers, it may be that of a longer
-    /// recording from which they were cut.
+    /// Compares the samples of a complete FLAC recording with their checksum. In other containers, the checksum may be
+    /// that of a longer recording from which the samples were cut.
     fn verify(&mut self) {
         let is_complete = self.losses.damaged_packets == 0
             && self.length.is_none_or(|expected| expected == self.position)
@@ -532,8 +538,8 @@ impl CompressedDecoder {
     }
 }
 
-/// Whether a frame of FLAC has differences of 33 bits (RFC 9639, section 9.1), of which the decoder makes noise. `bits` are those
-/// of the stream, which count where the frame has none.
+/// Whether a FLAC frame has a 33-bit side channel (RFC 9639, section 9.1), which the decoder turns into noise. `bits`
+/// is the sample size of the stream, which applies if the frame header has none.
 fn is_too_wide(frame: &[u8], bits: Option<u32>) -> bool {
     const OF_STREAM: u8 = 0;
     const IS_32: u8 = 7;
@@ -542,8 +548,8 @@ fn is_too_wide(frame: &[u8], bits: Option<u32>) -> bool {
     (8..=10).contains(&channels) && (size == IS_32 || size == OF_STREAM && bits == Some(32))
 }
 
-/// Puts the channels of ALAC into the order of their speaker positions: with seven or eight of them, its decoder has the rear
-/// left and right ones behind others that follow them.
+/// Sorts the channels of ALAC by speaker position. With seven or eight channels, the decoder puts the rear left and
+/// right ones after channels that should follow them.
 fn sort_alac(planes: &mut [Vec<f32>]) {
     match planes.len() {
         7 => planes[4..].rotate_left(1),

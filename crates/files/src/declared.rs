@@ -1,18 +1,19 @@
-//! Declared lengths of AIFF and Matroska files, and of CAF by `caf`: their demuxers do not report a truncated file.
+//! Declared lengths of AIFF and Matroska files, whose demuxers do not report truncation. Those of CAF files are in
+//! `caf`.
 
 use super::matroska::{self, Elements};
 use std::io::{self, Read};
 
-/// The first bytes, which hold the length of AIFF and Matroska files.
+/// Number of first bytes that contain the length of AIFF and Matroska files.
 pub(super) const START_BYTES: usize = 256;
 
-/// The longest length that is believed, samples or bytes: 46 years at 192 kHz.
+/// Maximum accepted length, samples or bytes: 46 years at 192 kHz.
 pub(super) const MAX_LENGTH: u64 = 1 << 48;
 
-/// Lengths from here on are placeholders of programs that write to a pipe; SoX has the lowest.
+/// Smallest placeholder length of a program that writes to a pipe: that of SoX.
 const OPEN_LENGTH: u32 = 0x7f00_0000;
 
-/// The declared length in bytes of a file that begins like this, if there is one.
+/// Declared length in bytes of a file with these first bytes, if there is one.
 pub(super) fn length(start: &[u8]) -> Option<u64> {
     if let Some(form) = start.strip_prefix(b"FORM").filter(|form| form.get(4..7) == Some(b"AIF")) {
         let length = u32::from_be_bytes(*form.first_chunk()?);
@@ -36,7 +37,7 @@ pub(super) fn is_cut(declared: u64, found: u64) -> bool {
     found.saturating_add(PADDING) < declared
 }
 
-/// Passes a stream on and records whether it ends before its declared end.
+/// Reader that passes a stream unchanged and reports whether it ends before its declared end.
 pub(super) struct Measured<R> {
     source: R,
     start: Vec<u8>,

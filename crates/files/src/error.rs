@@ -1,11 +1,11 @@
-//! Why an audio file could not be read or written.
+//! Errors of reading and writing audio files.
 
 use alphamf_signal::{InvalidSignal, SampleFormat, counted};
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why an audio file could not be read or written.
+/// Error of reading or writing an audio file.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -14,7 +14,7 @@ pub enum Error {
     Read {
         /// The input file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: ReadError,
     },
     /// A file cannot serve as output. Nothing was written.
@@ -22,12 +22,12 @@ pub enum Error {
     Write {
         /// The output file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: WriteError,
     },
 }
 
-/// What is wrong with an input file.
+/// Reason why an input file cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -73,15 +73,15 @@ pub enum ReadError {
     /// A stream that must be held in memory is too long.
     #[error("an MP4 or CAF stream of more than {} MB cannot be held in memory: give the file by its name", maximum >> 20)]
     TooLongToHold {
-        /// The longest, bytes.
+        /// Maximum length, bytes.
         maximum: u64,
     },
-    /// The samples do not make a [`Signal`](alphamf_signal::Signal).
+    /// The samples do not form a valid [`Signal`](alphamf_signal::Signal).
     #[error(transparent)]
     Signal(#[from] InvalidSignal),
 }
 
-/// What is wrong with an output file.
+/// Reason why an output file cannot be written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -91,12 +91,12 @@ pub enum WriteError {
     /// The file cannot be created or written, for lack of permission or space for example.
     #[error("cannot be written: {0}")]
     Io(#[source] io::Error),
-    /// More samples than were announced, and than fit into a WAV file of less than 4 GiB.
+    /// More samples than announced, and too many for a WAV file of less than 4 GiB.
     #[error("{samples} samples of {format} are too long for a WAV file whose length was announced shorter")]
     TooLong {
         /// Samples per channel.
         samples: u64,
-        /// The format they were to be written in.
+        /// Sample format of the output.
         format: SampleFormat,
     },
     /// More channels than the file format can hold, or none.
@@ -104,18 +104,18 @@ pub enum WriteError {
     Channels {
         /// Number of channels.
         found: usize,
-        /// The most that the file format can hold.
+        /// Maximum number of channels of the file format.
         maximum: usize,
     },
-    /// A sample rate beyond what the file format can hold.
+    /// A sample rate above the maximum of the file format.
     #[error("sample rate of {found} Hz: FLAC is written at up to {maximum} Hz, WAV at every rate")]
     SampleRate {
         /// Sample rate in Hz.
         found: u32,
-        /// The highest that the file format can hold, in Hz.
+        /// Maximum sample rate of the file format, in Hz.
         maximum: u32,
     },
-    /// The sample rate or a sample does not make a [`Signal`](alphamf_signal::Signal).
+    /// The sample rate or a sample is invalid in a [`Signal`](alphamf_signal::Signal).
     #[error(transparent)]
     Signal(#[from] InvalidSignal),
 }

@@ -20,7 +20,7 @@ pub(super) const MAX_SAMPLE_RATE: u32 = 96_000;
 
 /// Speaker positions to store, as the bits of `dwChannelMask`: only if they are not the default of this number of channels
 /// (RFC 9639, section 9.1.3).
-pub(super) fn to_name(channels: usize, channel_mask: Option<u32>) -> Option<u32> {
+pub(super) fn mask_to_store(channels: usize, channel_mask: Option<u32>) -> Option<u32> {
     const USUAL: [u32; MAX_CHANNELS] = [0x4, 0x3, 0x7, 0x33, 0x37, 0x3f, 0x70f, 0x63f];
     channel_mask.filter(|channel_mask| USUAL.get(channels.wrapping_sub(1)) != Some(channel_mask))
 }
@@ -42,7 +42,7 @@ pub(super) struct FlacEncoder {
 }
 
 impl FlacEncoder {
-    /// `blocks` are metadata, the last of them marked as such.
+    /// Creates an encoder. `blocks` are metadata, the last of them marked as the last.
     pub(super) fn new(sample_rate: u32, channels: usize, bits: usize, blocks: Vec<u8>) -> io::Result<Self> {
         let verified = |settings: config::Encoder| {
             settings.into_verified().map_err(|(_, error)| io::Error::other(error.to_string()))
@@ -65,7 +65,8 @@ impl FlacEncoder {
         })
     }
 
-    /// The bytes before the first block, of constant length. Length and checksum of the recording are left open until the end.
+    /// Returns the bytes before the first block, of constant length. The length and checksum of the recording are unset
+    /// until the end.
     pub(super) fn header(&self) -> io::Result<Vec<u8>> {
         let stream_info = [if self.blocks.is_empty() { 0x80 } else { 0 }, 0, 0, 34];
         let mut info = self.info.clone();
@@ -73,7 +74,7 @@ impl FlacEncoder {
         if self.frames > 0 {
             info.set_md5_digest(&self.context.md5_digest());
         } else {
-            // Not known. Those of the encoder say that a frame has 16 MB or more.
+            // Unknown. The initial values of the encoder declare frames of 16 MB or more.
             info.set_frame_sizes(0, 0).map_err(io::Error::other)?;
         }
         Ok([b"fLaC", &stream_info, &bytes_of(&info)?[..], &self.blocks].concat())
@@ -107,7 +108,7 @@ impl FlacEncoder {
                 .map_err(|error| io::Error::other(error.to_string()))
         };
         let mut frame = encode(&self.settings)?;
-        // The encoder misjudges steps of full scale in 24 bits: such a frame takes megabytes, and no decoder reads it.
+        // For steps of full scale in 24 bits, the encoder may create a frame of megabytes, which no decoder reads.
         if frame.count_bits() > samples.len() * self.info.bits_per_sample() + MAX_OVERHEAD_BITS {
             frame = encode(&self.verbatim)?;
         }
@@ -128,7 +129,7 @@ fn bytes_of(part: &impl BitRepr) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// A stream keeps this header.
+    /// In a stream, this header is never updated.
     #[test]
     fn sizes_of_frames_are_open_before_the_first() {
         let header = FlacEncoder::new(16_000, 1, 16, Vec::new()).unwrap().header().unwrap();

@@ -17,8 +17,8 @@ pub struct FolderContents {
     pub others: Vec<PathBuf>,
     /// Devices, pipes and sockets: opening one may block.
     pub special: Vec<PathBuf>,
-    /// Files and folders that a system or a program keeps for itself, such as the `._a.wav` of a Mac: their names begin with a
-    /// dot. They are in no other list, and such folders are not looked into.
+    /// Files and folders of a system or a program, such as the `._a.wav` of a Mac: their names begin with a dot. They
+    /// are in no other list, and such folders are not listed.
     pub hidden: Vec<PathBuf>,
     /// Unreadable folders, with the reason.
     pub unreadable: Vec<(PathBuf, UnreadableFolder)>,
@@ -42,7 +42,7 @@ impl FolderContents {
         let except: Vec<_> = except.iter().filter_map(|except| fs::canonicalize(except).ok()).collect();
         let mut contents = Self::default();
         let mut pending = VecDeque::from([(folder.to_owned(), fs::canonicalize(folder)?)]);
-        // Links can make a circle of folders.
+        // Links can form a cycle of folders.
         let mut seen = HashSet::new();
         while let Some((path, place)) = pending.pop_front() {
             if except.contains(&place) || !seen.insert(place.clone()) {
@@ -117,7 +117,7 @@ mod tests {
         for name in ["z/deep/a.WAV", "z/b.M4B", "z/notes", "out/c.wav", "z/.alphamf-AbCdEf.part"] {
             fs::write(path(name), "").unwrap();
         }
-        // A circle, a second way, ways to nowhere.
+        // A cycle, a second path, links without a target.
         symlink("..", path("z/deep/up")).unwrap();
         symlink("z/deep", path("other")).unwrap();
         symlink("round", path("round")).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! [`read()`] and [`write()`] move a whole [`Signal`](alphamf_signal::Signal) from and to a file; [`Reader`] and
 //! [`Writer`] do it block by block, in memory that does not grow with the recording, and from and to streams.
-//! What is written appears under its name when it is complete, and not at all before ([`output`]).
+//! An output file appears under its name only when it is complete ([`output`]).
 //!
 //! ```no_run
 //! use alphamf::{Denoiser, Dictionary, Settings};

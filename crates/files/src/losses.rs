@@ -1,4 +1,4 @@
-//! Counts of what is missing or damaged in a recording.
+//! Counts of missing and damaged parts of a recording.
 
 use alphamf_signal::counted;
 use std::ops::AddAssign;
@@ -9,7 +9,7 @@ use std::ops::AddAssign;
 pub struct Losses {
     /// Packets, or runs of them, that could not be decoded.
     pub damaged_packets: u64,
-    /// Samples per channel that were replaced with silence to keep the rest in time.
+    /// Samples per channel that were replaced with silence to keep the following samples in time.
     pub silent_samples: u64,
     /// Samples per channel that the header declares beyond the end.
     pub missing_samples: u64,
@@ -17,10 +17,10 @@ pub struct Losses {
     pub not_finite: u64,
     /// Whether the file ends within a packet or before the end that its header declares.
     pub ends_early: bool,
-    /// Whether more data follow the samples that the header of a WAV file declares, as a recorder leaves them that was
-    /// interrupted. [`Reader::salvage`](crate::Reader::salvage) reads them.
+    /// Whether more data follow the samples that the header of a WAV file declares, as an interrupted recorder leaves
+    /// them. [`Reader::salvage`](crate::Reader::salvage) reads them.
     pub data_follow: bool,
-    /// Whether the samples of a FLAC file differ from those that its MD5 signature was computed of, though all of them are there.
+    /// Whether the samples of a complete FLAC file do not match its MD5 signature.
     pub checksum_mismatch: bool,
     /// Whether another recording follows, of another sample rate, which is not read.
     pub other_recording: bool,

@@ -1,9 +1,9 @@
-//! What the demuxer of Matroska leaves out: the title of a file, which is no tag there (RFC 9559, section 5.1.2), how long
-//! each track is, which is a tag of it, the default audio track, encryption, and where the file is truncated.
+//! Properties of Matroska files that the demuxer does not report: the title, which is no tag (RFC 9559, section 5.1.2),
+//! the durations of tracks, which are tags, the default audio track, encryption, and truncation.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
-/// The elements on the way to them, and what begins the samples, behind which nobody looks.
+/// Identifiers of the elements that are read and of their parents, and of the cluster, which begins the samples.
 pub(super) const HEADER: u32 = 0x1a45_dfa3;
 pub(super) const SEGMENT: u32 = 0x1853_8067;
 const INFO: u32 = 0x1549_a966;
@@ -24,48 +24,48 @@ const TAG_NAME: u32 = 0x45a3;
 const TAG_TEXT: u32 = 0x4487;
 const CLUSTER: u32 = 0x1f43_b675;
 
-/// More elements than any file has before its samples.
+/// Limit on the elements before the samples, above that of any file.
 const MAX_ELEMENTS: usize = 10_000;
-/// The longest text that is kept, bytes.
+/// Maximum length of a text, bytes.
 const MAX_TEXT: u64 = 1 << 16;
 
-/// What a file says of itself before its samples.
+/// Description of a file in the elements before its samples.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct About {
     pub(super) title: Option<String>,
     tracks: Vec<Track>,
-    /// What tracks are called in tags, and when they end, s.
+    /// Ends of tracks, s, by their identifiers in tags.
     ends: Vec<(u64, f64)>,
-    /// Whether its size is left open, as in a stream: what its index points to may not be there.
+    /// Whether the size of the file is unknown, as in a stream: its index may point beyond its end.
     pub(super) is_open: bool,
-    /// Whether it ends within an element, or something else stands among its elements, so that one of them seems to reach beyond
-    /// its end.
+    /// Whether an element extends beyond the end of the file or segment, by truncation or because of foreign bytes
+    /// among the elements.
     pub(super) is_cut: bool,
 }
 
 #[derive(Debug, PartialEq)]
 struct Track {
     number: u64,
-    /// What it is called in tags.
+    /// Identifier of the track in tags.
     uid: u64,
     is_audio: bool,
-    /// As it is without a mark.
+    /// Whether the track is a default one, as it is without a flag.
     is_default: bool,
-    /// Whether its packets are compressed or encrypted: the demuxer passes them on as they are.
+    /// Whether its packets are compressed or encrypted: the demuxer returns them without decoding.
     is_encoded: bool,
 }
 
 impl About {
-    /// As far as it can be read: nothing of another format.
+    /// Reads the elements before the samples as far as possible; none of another format.
     pub(super) fn read(file: &mut (impl Read + Seek)) -> Self {
         let mut this = Self::default();
-        // What is cut off says no more.
+        // A truncated file yields the elements before its end.
         let _ = this.walk(file);
         this
     }
 
-    /// Reads a file whose size is left open to its end.
-    fn look_for_the_end(&mut self, file: &mut (impl Read + Seek)) -> io::Result<()> {
+    /// Reads a file of unknown size to its end, to detect truncation.
+    fn detect_truncation(&mut self, file: &mut (impl Read + Seek)) -> io::Result<()> {
         file.rewind()?;
         let (mut elements, mut bytes) = (Elements::default(), vec![0; 1 << 16]);
         loop {
@@ -78,13 +78,13 @@ impl About {
         Ok(())
     }
 
-    /// When the track of this number ends, s, if that is declared.
+    /// End of the track with this number, s, if it is declared.
     pub(super) fn seconds_of(&self, track: u32) -> Option<f64> {
         let track = self.tracks.iter().find(|found| found.number == u64::from(track))?;
         self.ends.iter().find(|(end, _)| *end == track.uid).map(|(_, seconds)| *seconds)
     }
 
-    /// What the track of this number is called in tags.
+    /// Identifier in tags of the track with this number.
     pub(super) fn uid_of(&self, track: u32) -> Option<u64> {
         Some(self.tracks.iter().find(|found| found.number == u64::from(track))?.uid)
     }
@@ -111,11 +111,11 @@ impl About {
         for _ in 0..MAX_ELEMENTS {
             let kind = u32::try_from(number(file, true)?).unwrap_or(0);
             let (length, is_open) = size(file)?;
-            // Once, however many there are.
+            // Only for the first segment of unknown size.
             if kind == SEGMENT && is_open && !self.is_open {
                 let place = file.stream_position()?;
                 self.is_open = true;
-                self.look_for_the_end(file)?;
+                self.detect_truncation(file)?;
                 file.seek(SeekFrom::Start(place))?;
             }
             if kind == SEGMENT && !is_open {
@@ -159,7 +159,7 @@ impl About {
                     self.ends.extend(seconds.map(|seconds| (target, seconds)));
                 }
                 CLUSTER => {
-                    self.is_cut |= end.map_or(Ok(false), |end| is_astray(file, end))?;
+                    self.is_cut |= end.map_or(Ok(false), |end| overruns_segment(file, end))?;
                     break;
                 }
                 _ => {
@@ -172,9 +172,9 @@ impl About {
     }
 }
 
-/// Whether one of the elements from the present position on, and of those in clusters, does not end within their segment, which
-/// ends there. No matter if the file does not reach that far.
-fn is_astray(file: &mut (impl Read + Seek), end: u64) -> io::Result<bool> {
+/// Whether an element after the current position, or one in a cluster, is invalid or extends beyond the `end` of the
+/// segment. False if the file ends before `end`.
+fn overruns_segment(file: &mut (impl Read + Seek), end: u64) -> io::Result<bool> {
     let mut place = file.stream_position()?;
     if file.seek(SeekFrom::End(0))? < end {
         return Ok(false);
@@ -201,14 +201,14 @@ fn is_astray(file: &mut (impl Read + Seek), end: u64) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The elements of a file as its bytes come, to tell whether it ends within one.
+/// Incremental parser of the elements of a file, which detects an end within an element.
 #[derive(Debug, Default)]
 pub(super) struct Elements {
-    /// The name and the size of an element, as far as they have come.
+    /// Identifier and size of the current element, as far as they have been read.
     start: Vec<u8>,
-    /// Bytes of its body that are to come.
+    /// Remaining bytes of its body.
     rest: u64,
-    /// Whether these are not elements whose end is known.
+    /// Whether parsing stopped at invalid bytes or at an element of unknown size.
     is_lost: bool,
 }
 
@@ -236,20 +236,20 @@ impl Elements {
         }
     }
 
-    /// Whether an element has begun and not ended.
+    /// Whether the bytes end within an element.
     pub(super) fn is_within(&self) -> bool {
         !self.is_lost && (self.rest > 0 || !self.start.is_empty())
     }
 }
 
-/// The size of an element, and whether it is left open.
+/// Reads the size of an element, and whether it is unknown.
 pub(super) fn size(file: &mut impl Read) -> io::Result<(u64, bool)> {
     let mut counted = Counted { source: file, count: 0 };
     let size = number(&mut counted, false)?;
     Ok((size, size == (1 << (7 * counted.count)) - 1))
 }
 
-/// Counts the bytes that are read.
+/// Reader that counts the bytes it reads.
 struct Counted<R> {
     source: R,
     count: u32,
@@ -263,14 +263,14 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// A text of so many bytes.
+/// Reads a text of `length` bytes.
 fn text(file: &mut impl Read, length: u64) -> io::Result<String> {
     let mut bytes = vec![0; length as usize];
     file.read_exact(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned())
 }
 
-/// A number of so many bytes.
+/// Reads a number of `length` bytes.
 fn unsigned(file: &mut impl Read, length: u64) -> io::Result<u64> {
     let mut bytes = [0; 8];
     let place = usize::try_from(length).ok().and_then(|length| bytes.get_mut(..length));
@@ -279,14 +279,15 @@ fn unsigned(file: &mut impl Read, length: u64) -> io::Result<u64> {
     Ok(place.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }
 
-/// Seconds of `hours:minutes:seconds`.
+/// Parses `hours:minutes:seconds` into seconds.
 fn seconds(text: &str) -> Option<f64> {
     let mut parts = text.splitn(3, ':').map(|part| part.parse::<f64>().ok());
     let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
     Some(3600.0 * hours + 60.0 * minutes + seconds).filter(|seconds| seconds.is_finite())
 }
 
-/// A number of variable size (RFC 8794, section 4), with the mark of its size, as in the names of elements, or without.
+/// Reads a number of variable size (RFC 8794, section 4). `marked` keeps its length marker, as in identifiers of
+/// elements.
 fn number(file: &mut impl Read, marked: bool) -> io::Result<u64> {
     let mut first = [0];
     file.read_exact(&mut first)?;

@@ -14,7 +14,7 @@ use symphonia::core::meta::{RawValue, StandardVisualKey, Tag};
 /// Limit on the metadata of a file, bytes; pictures are larger than all the rest together.
 const MAX_BYTES: usize = 16 << 20;
 
-/// Bytes of a chunk besides its body; a tag counts as many besides its name and value, as it takes more memory than these.
+/// Bytes of the header of a chunk. A tag counts as many in addition to its name and value, as it takes more memory.
 const HEADER_BYTES: usize = 8;
 
 /// Chunks of a WAV file that describe the file, not the recording, and the starts of other recordings.
@@ -29,13 +29,13 @@ const VORBIS_COMMENT: u8 = 4;
 const CUE_SHEET: u8 = 5;
 const PICTURE: u8 = 6;
 
-/// The start of an application block in which the reference encoder of FLAC keeps a chunk of a WAV file.
+/// The start of an application block in which the reference encoder of FLAC stores a chunk of a WAV file.
 const RIFF: &[u8] = b"riff";
 
 /// The longest FLAC block.
 const MAX_BLOCK: usize = (1 << 24) - 1;
 
-/// The tag under which FLAC keeps the speaker positions of its channels (RFC 9639, section 8.6.2).
+/// The tag in which FLAC stores the speaker positions of its channels (RFC 9639, section 8.6.2).
 const CHANNEL_MASK: &str = "WAVEFORMATEXTENSIBLE_CHANNEL_MASK";
 
 const TITLE: &str = "TITLE";
@@ -80,7 +80,7 @@ impl Metadata {
         self.tags.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Adds a tag; one that Vorbis comments cannot hold is left out, and so is what stands behind a zero in a value.
+    /// Adds a tag, unless Vorbis comments cannot hold it. A value ends at its first zero.
     pub fn push_tag(&mut self, name: &str, value: &str) {
         let value = value.split('\0').next().unwrap_or_default();
         let is_name =
@@ -92,14 +92,14 @@ impl Metadata {
         }
     }
 
-    /// Adds tags, of which several may have one name, but those whose names were taken before.
+    /// Adds tags, except those whose names are already present. Several of the new tags may share a name.
     fn push_new_tags(&mut self, tags: impl IntoIterator<Item = (String, String)>) {
         let mut tags = Vec::from_iter(tags);
         tags.retain(|(name, _)| !self.names.contains(&name.to_ascii_uppercase()));
         tags.iter().for_each(|(name, value)| self.push_tag(name, value));
     }
 
-    /// Takes the speaker positions from the tags, where FLAC has them.
+    /// Removes the speaker positions from the tags, where FLAC stores them, and returns them.
     pub(super) fn take_channel_mask(&mut self) -> Option<u32> {
         let place = self.tags.iter().position(|(name, _)| name == CHANNEL_MASK)?;
         self.names.remove(CHANNEL_MASK);
@@ -111,7 +111,7 @@ impl Metadata {
         self.push_new_tags([(TITLE.to_owned(), title.to_owned())]);
     }
 
-    /// Counts `bytes` more, if they fit within the limit.
+    /// Adds `bytes` to the size of the metadata, if they fit within the limit.
     fn take(&mut self, bytes: usize) -> bool {
         let fits = bytes <= MAX_BYTES - self.bytes;
         if fits {
@@ -180,7 +180,8 @@ impl Metadata {
         }
     }
 
-    /// Metadata found by a demuxer: of the whole, and of the track with this number in tags of Matroska.
+    /// Reads the metadata from a demuxer: those of the whole file, and those of the track with this identifier in
+    /// Matroska tags.
     pub(super) fn of_demuxer(reader: &mut dyn FormatReader, uid: Option<u64>) -> Self {
         let mut this = Self::default();
         let is = |format| reader.format_info().format == format;
@@ -205,7 +206,7 @@ impl Metadata {
                 values.into_iter().map(move |value| (name.unwrap_or_default().to_owned(), value))
             });
             let mut named: Vec<_> = named.collect();
-            // Of several levels of Matroska, for example.
+            // Removes duplicates, for example of several levels of Matroska.
             let mut seen = HashSet::new();
             named.retain(|tag| seen.insert(tag.clone()));
             this.push_new_tags(named);
@@ -216,9 +217,9 @@ impl Metadata {
         this
     }
 
-    /// Metadata and speaker positions from the blocks at the start of a FLAC stream; reads no further than the blocks.
+    /// Reads metadata and speaker positions from the blocks at the start of a FLAC stream, and no further.
     ///
-    /// Damage is left to the decoder to refuse.
+    /// The decoder reports damage.
     pub(super) fn of_flac(start: &mut impl Read) -> io::Result<(Self, Option<u32>)> {
         let (mut this, mut channel_mask) = (Self::default(), None);
         let mut mark = [0; 4];
@@ -292,7 +293,7 @@ impl Metadata {
         if listed.is_none() && list.len() > 4 {
             add(b"LIST", &list);
         }
-        // A list that is kept byte for byte takes no further tag: they go into an ID3 tag.
+        // A list that is kept byte for byte takes no further tags: these go into an ID3 tag.
         let others = self.tags().filter(|(name, value)| match information(name) {
             Some(_) => listed.as_ref().is_some_and(|listed| !listed.contains(*value)),
             None => true,
@@ -304,7 +305,7 @@ impl Metadata {
         bytes
     }
 
-    /// Blocks for a FLAC stream, which end its header; `channel_mask` unless the speaker positions are the default ones.
+    /// Returns the blocks at the end of a FLAC header; `channel_mask` is `None` for default speaker positions.
     pub(super) fn to_blocks(&self, channel_mask: Option<u32>) -> Vec<u8> {
         let mut blocks: Vec<(u8, Vec<u8>)> = self.blocks.clone();
         for (name, body) in &self.chunks {
@@ -338,7 +339,7 @@ impl Metadata {
     }
 }
 
-/// The bits of a comment of speaker positions.
+/// Parses a comment with a channel mask.
 fn mask_of(value: &str) -> Option<u32> {
     u32::from_str_radix(value.trim_start_matches("0x").trim_start_matches("0X"), 16).ok()
 }
@@ -348,7 +349,7 @@ fn information(name: &str) -> Option<&'static (&'static str, &'static [u8; 4])> 
     INFORMATION.iter().find(|(known, _)| *known == name)
 }
 
-/// The values of a tag. The demuxer of AIFF takes all texts for Latin-1.
+/// Returns the values of a tag. The demuxer of AIFF decodes all texts as Latin-1.
 fn values_of(tag: &Tag, is_aiff: bool) -> Vec<String> {
     match &tag.raw.value {
         RawValue::String(value) if is_aiff => {
@@ -364,7 +365,7 @@ fn values_of(tag: &Tag, is_aiff: bool) -> Vec<String> {
 
 /// The name of a tag in Vorbis comments.
 fn name_of(tag: &Tag) -> &str {
-    /// Frames of ID3 for tags without a frame of their own: the name stands beside the value.
+    /// Frames of ID3 for custom tags, whose name is stored beside the value.
     const NAMED_BESIDE: [&str; 2] = ["TXXX", "TXX"];
     const NAME: &str = "DESCRIPTION";
     let beside = || {
@@ -398,7 +399,7 @@ fn standard_name(tag: &symphonia::core::meta::StandardTag) -> Option<&'static st
     })
 }
 
-/// Complete chunks of a list.
+/// Iterator over the complete chunks of a list.
 struct RiffChunks<'a>(&'a [u8]);
 
 impl<'a> Iterator for RiffChunks<'a> {
@@ -414,7 +415,7 @@ impl<'a> Iterator for RiffChunks<'a> {
     }
 }
 
-/// The texts of an `INFO` list. A zero ends them; behind it, some programs leave what they had in memory.
+/// Returns the texts of an `INFO` list. A zero ends each text; some programs leave arbitrary bytes after it.
 fn texts(list: &[u8]) -> impl Iterator<Item = ([u8; 4], String)> {
     let text = |text: &[u8]| text::decoded(text.split(|byte| *byte == 0).next().unwrap_or_default());
     RiffChunks(list).map(move |(name, bytes)| (name, text(bytes)))
@@ -422,7 +423,7 @@ fn texts(list: &[u8]) -> impl Iterator<Item = ([u8; 4], String)> {
 
 /// Complete comments of a block.
 fn comments(mut bytes: &[u8]) -> Vec<(String, String)> {
-    /// Takes a text that follows its length.
+    /// Reads a text that follows its length.
     fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
         let (length, rest) = bytes.split_first_chunk::<4>()?;
         let (text, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
@@ -430,7 +431,7 @@ fn comments(mut bytes: &[u8]) -> Vec<(String, String)> {
         Some(text)
     }
     let _encoder = text(&mut bytes);
-    // Their number is not needed.
+    // The number of comments is not needed.
     bytes = bytes.get(4..).unwrap_or_default();
     let mut found = Vec::new();
     while let Some(comment) = text(&mut bytes) {
@@ -463,14 +464,14 @@ mod tests {
         metadata.push_tag("COMMENT", &"x".repeat(MAX_BYTES / 2));
         let last = metadata.to_blocks(None);
         let first = [&[last[0] & 0x7f][..], &last[1..]].concat();
-        // The second of two such blocks is beyond it.
+        // The second of two such blocks is beyond the limit.
         for blocks in [last.clone(), [first, last].concat()] {
             let bytes = [b"fLaC", &blocks[..]].concat();
             assert_eq!(Metadata::of_flac(&mut &bytes[..]).unwrap().0.tags().count(), 1);
         }
     }
 
-    /// With a list of all names for each chunk, it takes minutes.
+    /// Lists of all names for each chunk would take minutes.
     #[test]
     fn many_tags_and_many_chunks_take_no_longer_together() {
         let start = Instant::now();

@@ -1,8 +1,8 @@
 //! Edit lists, declared lengths, times of fragments and limits of MP4 files, which the demuxer of symphonia lacks.
 //!
-//! The edit list holds the number of samples that an encoder put before the first. Without it, AAC recordings are late by
-//! the delay of their encoder, 1024 samples or more. For every packet, the demuxer goes through the tables of all tracks: the
-//! others are hidden from it, and a table that would keep it busy for minutes is left to other programs.
+//! The edit list holds the number of samples that an encoder put before the first. Without it, AAC recordings are late
+//! by the delay of their encoder, 1024 samples or more. For every packet, the demuxer searches the tables of all
+//! tracks. Therefore the other tracks are hidden from it, and a table that would take minutes is rejected.
 
 mod tables;
 #[cfg(test)]
@@ -41,7 +41,7 @@ pub(super) struct EditLength {
 }
 
 impl EditLength {
-    /// Samples at a sample rate in Hz: up to a unit more, as the duration is rounded.
+    /// Samples at a sample rate in Hz, up to one unit too many, as the duration is rounded.
     pub(super) fn samples(self, sample_rate: u32) -> u64 {
         let units = u128::from(self.duration) + 1;
         let samples = (units * u128::from(sample_rate)).div_ceil(u128::from(self.time_scale.max(1)));
@@ -54,36 +54,37 @@ pub(super) fn is_mp4(start: &[u8]) -> bool {
     start.get(4..8) == Some(b"ftyp")
 }
 
-/// What the boxes of a file declare of its audio track: the first that is enabled, as players take it, or the first.
+/// Declarations of a file about its audio track: the first enabled one, which players choose, or else the first.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Index {
-    /// Its identity.
+    /// Identifier of the track.
     pub(super) track: Option<u32>,
-    /// If it has a readable edit list.
+    /// Start of the track, if it has a readable edit list.
     pub(super) start: Option<EditStart>,
-    /// If its edit list declares one, and no fragments follow.
+    /// Length of the track, if its edit list declares one and no fragments follow.
     pub(super) length: Option<EditLength>,
-    /// When it ends, s, if that is declared.
+    /// End of the track, s, if it is declared.
     pub(super) seconds: Option<f64>,
-    /// If the file ends within a box: where its size stands, and the size of what is there of it.
+    /// Patch of a truncated last box: position and bytes of its corrected size.
     pub(super) cut: Option<(u64, [u8; 8])>,
     /// Audio tracks besides this one.
     pub(super) other_tracks: usize,
-    /// The starts of boxes of other tracks as those of free space.
+    /// Patches that turn the boxes of other tracks into free space: header bytes by position.
     hidden: BTreeMap<u64, [u8; 8]>,
-    /// Missing fragments, in units of the track: where they are if nothing is missing before them, and how long.
+    /// Missing fragments: position in the demuxer's time, which omits them, and duration, in units of the track.
     pub(super) gaps: Vec<(u64, u64)>,
 }
 
 impl Index {
+    /// Reads the declarations of a file.
+    ///
     /// # Errors
-    /// If the file holds more boxes or announces more packets than it can or needs, or if its audio would be read as something
-    /// else, or too slowly.
+    /// If the file has too many boxes, declares too many packets for its size, or would be read wrongly or too slowly.
     pub(super) fn read(file: &mut (impl Read + Seek)) -> Result<Self, ReadError> {
         Walk::over(file)?.index()
     }
 
-    /// Bytes of the file to be replaced for the demuxer, by where they stand.
+    /// Bytes to replace in the file before demuxing, by position.
     pub(super) fn patches(&mut self) -> BTreeMap<u64, [u8; 8]> {
         let mut patches = std::mem::take(&mut self.hidden);
         patches.extend(self.cut);

@@ -16,21 +16,21 @@ const HEADER: usize = 7;
 const MAX_GAP: usize = 1 << 22;
 /// The largest ID3 tag, bytes.
 const MAX_TAG: u64 = 1 << 29;
-/// Length of the longest header of a tag, bytes: that of APEv2.
+/// Length of the longest header of a tag, bytes, which APEv2 has.
 const MAX_NAME: usize = 32;
 /// Names of the tables in first frames that hold the number of frames.
 const DECLARATIONS: [&[u8; 4]; 3] = [b"Xing", b"Info", b"VBRI"];
-/// The start of lyrics between frames and an ID3v1 tag (Lyrics3), and their ends: of fields, behind six digits of their length, and
-/// of a text, which is shorter than [`MAX_LYRICS`] bytes.
+/// Markers of lyrics between frames and an ID3v1 tag (Lyrics3): the start, the end of fields, after six digits of their
+/// length, and the end of a text. A text is shorter than [`MAX_LYRICS`] bytes.
 const LYRICS: &[u8] = b"LYRICSBEGIN";
 const END_OF_FIELDS: &[u8] = b"LYRICS200";
 const END_OF_TEXT: &[u8] = b"LYRICSEND";
 const MAX_LYRICS: usize = 5_200;
 /// Limit on the fields of lyrics; eight are defined.
 const MAX_FIELDS: usize = 64;
-/// Starts of formats with a mark of their own: the frames of others within them are no stream.
-const MARKS: [&[u8]; 5] = [b"OggS", b"\x1a\x45\xdf\xa3", b"FORM", b"caff", b"fLaC"];
-/// Bytes that are searched for the first frames: as many as symphonia searches, in steps that grow fourfold.
+/// Signatures of other formats: MPEG frames within them are no stream.
+const SIGNATURES: [&[u8]; 5] = [b"OggS", b"\x1a\x45\xdf\xa3", b"FORM", b"caff", b"fLaC"];
+/// Bytes searched for the first frames, as many as symphonia searches, in steps that grow by a factor of four.
 pub(super) const SEARCHED: usize = 1 << 20;
 pub(super) const FIRST_STEP: usize = 1 << 14;
 const CHUNK: usize = 1 << 16;
@@ -101,12 +101,12 @@ impl Frame {
         kind(self) == kind(other)
     }
 
-    /// A silent frame in place of a lost one.
+    /// Creates a silent frame to replace a lost one.
     fn silent(&self) -> Vec<u8> {
         let mut header = self.header;
         header[1] |= 1; // no checksum
         if self.is_adts() {
-            // The element that ends a frame, alone.
+            // Only the element that ends a frame.
             const END: u8 = 0xe0;
             header[3] &= 0xfc;
             header[4] = (HEADER as u8 + 1) >> 3;
@@ -139,17 +139,17 @@ impl Lost {
     }
 }
 
-/// A stream of bytes with silent frames in place of damaged ones, up to the end of the recording; any other stream stays
-/// as it is.
+/// Reader of a stream of frames that replaces damaged frames with silent ones, up to the end of the recording. Any
+/// other stream passes unchanged.
 pub(super) struct MendedFrames<R> {
     source: R,
     exhausted: bool,
-    /// Bytes read, of which those before `place` are given out.
+    /// Bytes read; those before `place` have been returned.
     bytes: Vec<u8>,
     place: usize,
-    /// Bytes to pass on unchecked.
+    /// Number of bytes to return without a check.
     sound: u64,
-    /// Silent frames to pass on first: what is left of one, and how many follow it.
+    /// Silence to return first: the remaining bytes of a silent frame, and the number of further silent frames.
     silence: VecDeque<u8>,
     silent_frames: usize,
     /// The last valid frame.
@@ -157,7 +157,7 @@ pub(super) struct MendedFrames<R> {
     /// Number of valid frames and their bytes; the mean length estimates the number of frames lost in a gap.
     frames: usize,
     frame_bytes: usize,
-    /// Whether the first frame declares how many there are.
+    /// Whether the first frame declares the number of frames.
     is_declared: bool,
     lost: Arc<Lost>,
 }
@@ -180,7 +180,7 @@ impl<R: Read> MendedFrames<R> {
         }
     }
 
-    /// Up to `count` bytes, from an offset behind the next byte.
+    /// Returns up to `count` bytes, from `ahead` bytes after the current position.
     fn peek(&mut self, ahead: usize, count: usize) -> io::Result<&[u8]> {
         let end = self.place + ahead + count;
         if self.bytes.len() < end && !self.exhausted {
@@ -193,35 +193,35 @@ impl<R: Read> MendedFrames<R> {
         Ok(&rest[..count.min(rest.len())])
     }
 
-    /// The frame at an offset, if a frame of the same stream follows it.
+    /// Returns the frame at an offset, if a frame of the same stream follows it.
     fn confirmed(&mut self, ahead: usize) -> io::Result<Option<Frame>> {
         let Some(frame) = Frame::parse(self.peek(ahead, HEADER)?) else { return Ok(None) };
         let next = Frame::parse(self.peek(ahead + frame.bytes, HEADER)?);
         Ok(Some(frame).filter(|frame| next.is_some_and(|next| next.is_like(frame))))
     }
 
-    /// The first frames ahead that follow one another, and how far they are.
+    /// Finds the first consecutive frames; returns their offset and the first of them.
     fn first_frames(&mut self) -> io::Result<Option<(usize, Frame)>> {
         let mut step = FIRST_STEP;
         loop {
             let bytes = self.peek(0, step)?;
             let is_whole = bytes.len() < step;
-            let found = if is_marked(bytes) { None } else { first_frames(bytes, is_whole) };
-            if found.is_some() || is_whole || is_marked(bytes) || step >= SEARCHED {
+            let found = if has_signature(bytes) { None } else { first_frames(bytes, is_whole) };
+            if found.is_some() || is_whole || has_signature(bytes) || step >= SEARCHED {
                 return Ok(found);
             }
             step *= 4;
         }
     }
 
-    /// The length of lyrics at this position, if they are there, bytes.
+    /// Returns the length of lyrics at the current position, bytes, if there are any.
     fn lyrics(&mut self) -> io::Result<Option<u64>> {
         if self.peek(0, LYRICS.len())? != LYRICS {
             return Ok(None);
         }
         let mut length = LYRICS.len();
         for _ in 0..MAX_FIELDS {
-            // A name and the length of the field, or that of all and the end.
+            // The name and length of a field, or the total length and the end marker.
             let next = self.peek(length, 6 + END_OF_FIELDS.len())?;
             if next.ends_with(END_OF_FIELDS) && decimal(&next[..6]) == Some(length) {
                 return Ok(Some((length + next.len()) as u64));
@@ -232,12 +232,13 @@ impl<R: Read> MendedFrames<R> {
         }
         let text = self.peek(0, MAX_LYRICS)?;
         let end = text.windows(END_OF_TEXT.len()).position(|bytes| bytes == END_OF_TEXT);
-        // A text has no byte with which a frame begins.
+        // A text never has the byte with which a frame begins.
         let end = end.filter(|&end| !text[..end].contains(&0xff));
         Ok(end.map(|end| (end + END_OF_TEXT.len()) as u64))
     }
 
-    /// The length of a tag or of lyrics at this position, if they are there, bytes. Behind frames, damage may look like one.
+    /// Returns the length of a tag or of lyrics at the current position, bytes, if there are any. After frames, damage
+    /// may resemble a tag.
     fn tag(&mut self) -> io::Result<Option<u64>> {
         let tag = match tag_bytes(self.peek(0, MAX_NAME)?) {
             None => self.lyrics()?,
@@ -249,7 +250,7 @@ impl<R: Read> MendedFrames<R> {
         }
     }
 
-    /// Whether a frame, another tag or the end follows so many bytes behind frames.
+    /// Whether `bytes` bytes after frames are followed by a frame, another tag or the end.
     fn is_tag(&mut self, bytes: u64, last: &Frame) -> io::Result<bool> {
         let Some(bytes) = usize::try_from(bytes).ok().filter(|&bytes| bytes < MAX_GAP) else {
             return Ok(false);
@@ -315,7 +316,7 @@ impl<R: Read> MendedFrames<R> {
             if start.is_empty() {
                 break;
             }
-            // Frames, or a tag before them: any other tag may have more of itself in front.
+            // Frames, or an ID3 tag before them. Other tags may begin before their marker.
             let tag = id3_bytes(start).and_then(|bytes| usize::try_from(bytes).ok()).filter(|&n| n < MAX_GAP);
             if self.confirmed(gap + tag.unwrap_or(0))?.is_some_and(|frame| frame.is_like(&last)) {
                 let lost = (2 * gap * self.frames / self.frame_bytes).div_ceil(2);
@@ -326,7 +327,7 @@ impl<R: Read> MendedFrames<R> {
                 return Ok(());
             }
         }
-        // What is behind the last frame, such as lyrics, is no damage.
+        // Bytes after the last frame, such as lyrics, are no damage.
         self.sound = u64::MAX;
         Ok(())
     }
@@ -358,16 +359,16 @@ impl<R: Read> Read for MendedFrames<R> {
     }
 }
 
-/// What there is of a stream of frames.
+/// Properties of a stream of frames.
 pub(super) struct Survey {
-    /// Whether it has lost data.
+    /// Whether data are lost.
     pub(super) is_damaged: bool,
-    /// Samples per channel in its frames, unless the first of them declares them: demuxers guess them by its bytes, among which
-    /// may be tags.
+    /// Samples per channel in its frames, unless the first frame declares them. Demuxers estimate them from the bytes,
+    /// which may include tags.
     pub(super) samples: Option<u64>,
 }
 
-/// Reads through a stream of frames; other formats are not read through.
+/// Surveys a stream of frames to its end; does not read other formats to their end.
 pub(super) fn survey(source: impl Read) -> io::Result<Survey> {
     let mut mended = MendedFrames::counting(source, Arc::default());
     let mut target = vec![0; CHUNK];
@@ -376,7 +377,7 @@ pub(super) fn survey(source: impl Read) -> io::Result<Survey> {
     Ok(Survey { is_damaged: mended.lost.any(), samples: samples.filter(|_| !mended.is_declared) })
 }
 
-/// Number of bytes of an APE tag from its header or its footer, both of which have its length without the header (APEv2).
+/// Number of bytes of an APE tag from its header or footer, both of which store the length without the header (APEv2).
 pub(super) fn ape_bytes(start: &[u8]) -> u64 {
     const HAS_HEADER: u32 = 1 << 31;
     const IS_HEADER: u32 = 1 << 29;
@@ -387,20 +388,21 @@ pub(super) fn ape_bytes(start: &[u8]) -> u64 {
     HEADER_BYTES + if number(20) & HAS_HEADER != 0 && number(20) & IS_HEADER != 0 { body } else { 0 }
 }
 
-/// Whether a tag, or frames that follow one another, say that the bytes are a stream of frames: a header alone may be any
-/// data. `is_whole` if there are no further bytes.
+/// Whether a tag or consecutive frames identify the bytes as a stream of frames; a single header may be any data.
+/// `is_whole` if there are no further bytes.
 pub(super) fn has_frames(bytes: &[u8], is_whole: bool) -> bool {
     tag_bytes(bytes).is_some() || first_frames(bytes, is_whole).is_some()
 }
 
-/// Whether these are the first bytes of a format with a mark of its own.
-pub(super) fn is_marked(start: &[u8]) -> bool {
-    MARKS.iter().any(|mark| start.starts_with(mark))
+/// Whether the bytes begin with the signature of another format.
+pub(super) fn has_signature(start: &[u8]) -> bool {
+    SIGNATURES.iter().any(|mark| start.starts_with(mark))
 }
 
-/// Where frames begin that follow one another, and the first of them. `is_whole` if there are no further bytes.
+/// Finds the first consecutive frames; returns their offset and the first of them. `is_whole` if there are no further
+/// bytes.
 fn first_frames(bytes: &[u8], is_whole: bool) -> Option<(usize, Frame)> {
-    /// Of the same kind, one behind the other.
+    /// Number of consecutive frames of one kind that identify a stream.
     const FRAMES: usize = 4;
     (0..bytes.len()).find_map(|start| {
         let first = Frame::parse(&bytes[start..])?;
@@ -418,14 +420,14 @@ fn first_frames(bytes: &[u8], is_whole: bool) -> Option<(usize, Frame)> {
     })
 }
 
-/// A number of digits.
+/// Parses a decimal number.
 fn decimal(digits: &[u8]) -> Option<usize> {
     digits
         .iter()
         .try_fold(0, |number, digit| digit.is_ascii_digit().then(|| 10 * number + usize::from(digit - b'0')))
 }
 
-/// Number of bytes to pass on for an ID3 (v1, v2) or APE tag at this position.
+/// Number of bytes to return without a check for an ID3 (v1, v2) or APE tag at the start.
 fn tag_bytes(start: &[u8]) -> Option<u64> {
     if start.starts_with(b"TAG") {
         Some(128)

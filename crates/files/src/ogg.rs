@@ -1,5 +1,5 @@
-//! Structure that the demuxer of Ogg does not report once a page is damaged: where the tracks of a file end, and where packets
-//! belong that follow missing ones.
+//! Structure of Ogg files that the demuxer does not report after a damaged page: the ends of tracks, and the positions
+//! of packets after missing ones.
 
 use super::source::array_at;
 use std::collections::BTreeMap;
@@ -8,29 +8,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use symphonia::core::checksum::Crc32;
 use symphonia::core::io::Monitor;
 
-/// The start of a page, and the bytes of its header that count here (RFC 3533, section 6).
+/// Start of a page, and the header bytes that are read here (RFC 3533, section 6).
 pub(super) const CAPTURE: &[u8; 4] = b"OggS";
 const HEADER_BYTES: usize = 18;
-/// The whole of it, before the sizes of its segments.
+/// Length of the page header before its segment table, bytes.
 const PAGE_HEADER_BYTES: usize = 27;
 const MAX_PAGE_BYTES: u64 = PAGE_HEADER_BYTES as u64 + 255 + 255 * 255;
-/// More than the longest page has.
+/// Bytes searched at the end of a file, more than the longest page has.
 const TAIL_BYTES: u64 = 1 << 17;
-/// Tracks, and holes that wait for their packets, that are kept: a page of 28 bytes can begin one.
+/// Limit on the stored tracks, and on the stored holes: a page of 28 bytes can begin one.
 const MAX_KEPT: usize = 1 << 12;
 
 /// The end of an Ogg file.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct End {
-    /// The last granule position of every track in the last pages, samples per channel from its start, by the number of the track.
+    /// Last granule position of every track in the last pages, samples per channel from its start, by track number.
     pub(super) granules: BTreeMap<u32, u64>,
-    /// Where the last page ends if nothing but zeros follows.
+    /// End of the last page, bytes from the start, if only zeros follow it.
     pub(super) zeros_from: Option<u64>,
-    /// Whether no whole page begins within the length of one before that: the demuxer searches no further.
+    /// Whether no valid page starts within one page length of the end: the demuxer searches no further back.
     pub(super) is_lost: bool,
 }
 
-/// The end of a file; empty if it does not begin as Ogg.
+/// Reads the end of a file; empty if the file does not begin as Ogg.
 pub(super) fn end(file: &mut (impl Read + Seek)) -> io::Result<End> {
     let mut start = Vec::new();
     file.rewind()?;
@@ -60,18 +60,18 @@ pub(super) fn end(file: &mut (impl Read + Seek)) -> io::Result<End> {
         let (Some(granule), Some(track)) = (header[6..].first_chunk(), header[14..].first_chunk()) else {
             continue;
         };
-        // No packet ends on a page without one.
+        // A page on which no packet ends has no granule position.
         let (granule, track) = (i64::from_le_bytes(*granule), u32::from_le_bytes(*track));
         let Ok(granule) = u64::try_from(granule) else { continue };
         granules.insert(track, granule);
     }
-    // What there is of a page that is cut off stays.
+    // A truncated last page is kept.
     let end = last_end.map_or(filled, |end| end.max(filled)).min(length);
     let is_lost = last_whole + MAX_PAGE_BYTES < end;
     Ok(End { granules, zeros_from: Some(end).filter(|&end| end < length), is_lost })
 }
 
-/// The length of a file of this length without the zeros at its end, bytes.
+/// Length of a file of `length` bytes without the zeros at its end, bytes.
 fn length_without_zeros(file: &mut (impl Read + Seek), mut length: u64) -> io::Result<u64> {
     let mut block = Vec::new();
     while length > 0 {
@@ -87,23 +87,23 @@ fn length_without_zeros(file: &mut (impl Read + Seek), mut length: u64) -> io::R
     Ok(0)
 }
 
-/// Holes in tracks, by the track and the granule position at which each begins: the granule position of the first page behind it.
-/// The demuxer puts the packets of that page at the beginning of the hole.
+/// Holes in tracks, by the track and the granule position at which each begins: the granule position of the first page
+/// after it. The demuxer puts the packets of that page at the beginning of the hole.
 #[derive(Debug, Default)]
 pub(super) struct Holes(Mutex<BTreeMap<(u32, i64), i64>>);
 
 impl Holes {
-    /// The hole of a track that begins at a granule position, once.
+    /// Removes the hole of a track that begins at a granule position, and returns the granule position after it.
     pub(super) fn take(&self, track: u32, granule: i64) -> Option<i64> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&(track, granule))
     }
 }
 
-/// Passes the bytes of an Ogg file or stream on and notes the holes between its pages.
+/// Reader that passes the bytes of an Ogg file or stream unchanged and records the holes between its pages.
 pub(super) struct Pages<R> {
     source: R,
     holes: Arc<Holes>,
-    /// The last bytes that make no whole page yet.
+    /// Last bytes read, which are not a complete page yet.
     bytes: Vec<u8>,
     /// The last page of each track.
     last: BTreeMap<u32, LastPage>,
@@ -112,9 +112,9 @@ pub(super) struct Pages<R> {
 #[derive(Default)]
 struct LastPage {
     number: u32,
-    /// That of the last page on which a packet ends.
+    /// Granule position of the last page on which a packet ends.
     granule: Option<i64>,
-    /// Whether pages before it are missing, behind the last on which a packet ends.
+    /// Whether pages are missing since the last page on which a packet ends.
     is_behind_hole: bool,
 }
 
@@ -147,14 +147,14 @@ impl<R> Pages<R> {
     }
 }
 
-/// The bytes of the page that begins here, if its header is complete.
+/// Length of the page at the start of `bytes`, if its header is complete.
 fn page_bytes(bytes: &[u8]) -> Option<usize> {
     let segments = usize::from(*bytes.get(PAGE_HEADER_BYTES - 1)?);
     let sizes = bytes.get(PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + segments)?;
     Some(PAGE_HEADER_BYTES + segments + sizes.iter().map(|&size| usize::from(size)).sum::<usize>())
 }
 
-/// Whether the demuxer reads a page: of the only version, with no more than the known marks, and with the right checksum.
+/// Whether the demuxer accepts a page: version 0, known flags only, and a matching checksum.
 fn is_valid(page: &[u8]) -> bool {
     if page[4] != 0 || page[5] & 0xf8 != 0 {
         return false;
@@ -166,7 +166,7 @@ fn is_valid(page: &[u8]) -> bool {
     sum.crc() == u32::from_le_bytes(array_at(page, 22))
 }
 
-/// Notes the hole before a page, if there is one.
+/// Records the hole before a page, if there is one.
 fn note(page: &[u8], last: &mut BTreeMap<u32, LastPage>, holes: &Holes) {
     const CONTINUED: u8 = 1;
     const FIRST: u8 = 2;
@@ -178,7 +178,7 @@ fn note(page: &[u8], last: &mut BTreeMap<u32, LastPage>, holes: &Holes) {
     let is_next = before.as_ref().is_none_or(|before| number == before.number.wrapping_add(1));
     let before = before.unwrap_or_default();
     let is_behind_hole = before.is_behind_hole || !is_next;
-    // What is there of a packet that began in the hole is left out.
+    // The demuxer drops the rest of a packet that began in the hole.
     let begun = usize::from(is_behind_hole && marks & CONTINUED != 0);
     let mut page = LastPage { number, granule: before.granule, is_behind_hole };
     if sizes.iter().filter(|&&size| size < 255).count() > begun && granule >= 0 {
@@ -190,7 +190,7 @@ fn note(page: &[u8], last: &mut BTreeMap<u32, LastPage>, holes: &Holes) {
     insert(last, track, page);
 }
 
-/// Adds a value, in place of another one if there are [`MAX_KEPT`].
+/// Adds a value; removes another one if there are more than [`MAX_KEPT`].
 fn insert<K: Ord + Copy, V>(kept: &mut BTreeMap<K, V>, key: K, value: V) {
     kept.insert(key, value);
     if kept.len() > MAX_KEPT {

@@ -1,4 +1,4 @@
-//! Opus packets (RFC 6716) for the demuxers of the symphonia crate, which has no decoder of its own for them.
+//! Decoder of Opus packets (RFC 6716) for the symphonia crate, which has none.
 
 use opus_pure::{ChannelLayout, OpusDecoder as Decoder, OpusMSDecoder as MultistreamDecoder};
 use symphonia::core::audio::{
@@ -13,7 +13,7 @@ use symphonia::core::codecs::registry::{RegisterableAudioDecoder, SupportedAudio
 use symphonia::core::errors::{Error, Result};
 use symphonia::core::packet::PacketRef;
 
-/// Opus is decoded at this rate, Hz, whatever was encoded.
+/// Sample rate of decoded Opus, Hz, regardless of the encoded rate.
 const SAMPLE_RATE: u32 = 48_000;
 
 /// The longest packet, 120 ms (RFC 6716, section 3.2.5), in samples per channel.
@@ -22,7 +22,7 @@ const MAX_PACKET: usize = 5_760;
 /// Limit on the channels with speaker positions.
 const MAX_CHANNELS: usize = 8;
 
-/// The entry of a mapping for a channel of silence.
+/// Mapping entry of a silent channel.
 const SILENT: u8 = 255;
 
 const CODECS: [SupportedAudioCodec; 1] = [SupportedAudioCodec {
@@ -39,16 +39,16 @@ pub(super) struct OpusHead {
     /// Gain of the output, dB times 256.
     gain: i16,
     mapping_family: u8,
-    /// The table of channels of a family other than 0.
+    /// Channel mapping table of a family other than 0.
     mapping: Option<Mapping>,
 }
 
-/// Which streams become which channels (RFC 7845, section 5.1.1).
+/// Assignment of decoded streams to channels (RFC 7845, section 5.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mapping {
     streams: u8,
     coupled_streams: u8,
-    /// For every channel, in the order of Vorbis, the channel of the streams that it comes from, or [`SILENT`].
+    /// For every channel in Vorbis order, its source channel in the streams, or [`SILENT`].
     channels: [u8; MAX_CHANNELS],
 }
 
@@ -69,7 +69,7 @@ impl OpusHead {
         })
     }
 
-    /// The loudspeakers and, for every channel in the order of Opus, its place in the order of the loudspeakers.
+    /// Speaker positions and, for every channel in Vorbis order, its index among these positions.
     fn layout(self) -> Option<(Position, &'static [usize])> {
         // RFC 7845, section 5.1.1.2: the order of Vorbis.
         let stereo = Position::FRONT_LEFT | Position::FRONT_RIGHT;
@@ -98,7 +98,8 @@ impl Mapping {
         Some(this)
     }
 
-    /// For every channel, the channel of a decoder with the standard mapping that holds its samples, or none for silence.
+    /// Returns, for every channel, the index of its samples in a decoder with the standard mapping, or `None` for
+    /// silence.
     fn sources(&self, standard: &ChannelLayout) -> Option<Vec<Option<usize>>> {
         let streams = (usize::from(self.streams), usize::from(self.coupled_streams));
         if streams != (standard.nb_streams, standard.nb_coupled_streams) {
@@ -121,9 +122,9 @@ enum Streams {
 pub(super) struct OpusDecoder {
     parameters: AudioCodecParameters,
     streams: Streams,
-    /// For every channel in the order of Vorbis, its place in the buffer.
+    /// For every channel in Vorbis order, its index in the buffer.
     order: &'static [usize],
-    /// For every channel in the order of Vorbis, its place in the decoded frames, or none for silence.
+    /// For every channel in Vorbis order, its index in the decoded frames, or `None` for silence.
     sources: Vec<Option<usize>>,
     gain: f32,
     interleaved: Vec<f32>,
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(OpusHead::parse(&bytes), None);
     }
 
-    /// A decoder of three channels with this table, and what it makes of a packet: left, right, centre.
+    /// Decodes a packet with three channels and this mapping table: left, right, centre.
     fn decoded(table: &[u8], packet: &[u8]) -> Result<Vec<Vec<f32>>> {
         let head = [b"OpusHead\x01\x03\0\0\x80\xbb\0\0\0\0\x01", table].concat();
         let mut parameters = AudioCodecParameters::new();

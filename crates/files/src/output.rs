@@ -1,4 +1,4 @@
-//! Output files that appear when they are complete, and never replace a file that appeared meanwhile.
+//! Output files that appear under their names only when they are complete.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,14 +10,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Start and end of the temporary names of partial files.
 const PREFIX: &str = ".alphamf-";
 const SUFFIX: &str = ".part";
-/// Limit on a chain of links, as on Linux; more are taken for a circle.
+/// Limit on a chain of links, as on Linux; more links count as a cycle.
 const MAX_LINKS: usize = 40;
 
-/// Paths of this process.
+/// Set of paths, shared by all threads.
 type Paths = Mutex<BTreeSet<PathBuf>>;
 /// The temporary names of partial files.
 static UNFINISHED: Paths = Mutex::new(BTreeSet::new());
-/// The folders that were searched for partial files of other runs.
+/// The folders that have been searched for partial files of other runs.
 static SWEPT: Paths = Mutex::new(BTreeSet::new());
 
 fn lock(paths: &'static Paths) -> MutexGuard<'static, BTreeSet<PathBuf>> {
@@ -28,10 +28,10 @@ fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     lock(&UNFINISHED)
 }
 
-/// The folder and the name that a path resolves to, whether or not the file exists.
+/// Resolves a path to its folder and name, whether or not the file exists.
 #[must_use]
 pub fn place(path: &Path) -> PathBuf {
-    // A circle of links resolves to nothing and is refused on writing.
+    // A cycle of links cannot be resolved; writing to it fails.
     let target = follow_links(path).unwrap_or_else(|_| path.to_owned());
     let mut above = target.as_path();
     while let Some(parent) = above.parent() {
@@ -44,37 +44,37 @@ pub fn place(path: &Path) -> PathBuf {
     target
 }
 
-/// Removes the files that are not complete, of all threads, before a process ends without dropping them. As long
-/// as the returned guard lives, no thread can begin or complete one.
+/// Removes the incomplete files of all threads, before a process ends without dropping them. While the returned guard
+/// lives, no thread can begin or complete a file.
 #[must_use]
 pub fn remove_partial_files() -> impl Drop {
     let files = unfinished();
     for file in files.iter() {
-        // One that is not there any more has been completed or dropped.
+        // A file that does not exist any more has been completed or dropped.
         let _ = fs::remove_file(file);
     }
     files
 }
 
-/// A file that appears under its name when it is persisted, and not at all before.
+/// A file that appears under its name only when it is persisted.
 ///
-/// It is written beside its target under a temporary name; dropped before it is complete, it leaves nothing,
-/// and whatever had its name before remains. A killed run's leftovers are removed by the next run that writes into
-/// the same folder. The new file has the permissions and, as far as the system allows, the owner of the one that it
-/// replaces; see [`create_new`](Self::create_new) for one that must not replace any. Errors do not mention the temporary name.
+/// It is written beside its target under a temporary name. If it is dropped before it is complete, it leaves nothing,
+/// and an existing file remains. The next run that writes into the folder removes the leftovers of a killed run. The
+/// new file has the permissions and, as far as the system allows, the owner of the file that it replaces.
+/// [`create_new`](Self::create_new) does not replace any file. Errors do not mention the temporary name.
 #[derive(Debug)]
 pub struct OutputFile {
     file: tempfile::NamedTempFile<File>,
     path: PathBuf,
     /// Permissions of the file that is replaced.
     replaced: Option<Box<Metadata>>,
-    /// Whether a file that appeared under its name is kept.
+    /// Whether another file that has appeared under its name is kept.
     keeps_others: bool,
     /// Dropped after the file.
     _listed: Listed,
 }
 
-/// A name in the list of files that are not complete.
+/// Entry in the list of incomplete files.
 #[derive(Debug)]
 struct Listed(PathBuf);
 
@@ -85,16 +85,16 @@ impl Drop for Listed {
 }
 
 impl OutputFile {
-    /// Begins a file, in place of one of its name. A link is followed, so that it is its target that is replaced or made.
+    /// Begins a file that replaces any file of its name. A link is followed: its target is replaced or created.
     ///
     /// # Errors
-    /// If `path` exists and is not a regular file, its name is too long, its links make a circle, or its folder cannot be
-    /// written to.
+    /// If `path` exists and is not a regular file, its name is too long, its links form a cycle, or its folder cannot
+    /// be written to.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
         Self::begin(path.as_ref(), false)
     }
 
-    /// Begins a file that replaces none: if there is another when it is complete, [`persist`](Self::persist) fails with
+    /// Begins a file that replaces none: if another file exists on completion, [`persist`](Self::persist) fails with
     /// [`io::ErrorKind::AlreadyExists`].
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl OutputFile {
         let replaced = match fs::metadata(&path) {
             Ok(found) => Some(Box::new(found)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            // A name that is too long, for example: the temporary one is shorter.
+            // For example a name that is too long: the temporary name is shorter.
             Err(error) => return Err(error),
         };
         if replaced.as_ref().is_some_and(|found| !found.is_file()) {
@@ -138,7 +138,7 @@ impl OutputFile {
         Ok(Self { file, path, replaced, keeps_others, _listed: listed })
     }
 
-    /// Its path until it is complete.
+    /// Path of the file until it is complete.
     #[must_use]
     pub fn temporary_path(&self) -> &Path {
         self.file.path()
@@ -147,7 +147,7 @@ impl OutputFile {
     /// Gives the file its name, once its content is on the disk.
     ///
     /// # Errors
-    /// If it cannot be stored or renamed, or if another file has the name of one that replaces none.
+    /// If it cannot be stored or renamed, or if a file from [`create_new`](Self::create_new) would replace another.
     pub fn persist(self) -> io::Result<()> {
         let file = self.file.as_file();
         if let Some(replaced) = &self.replaced {
@@ -165,7 +165,7 @@ impl OutputFile {
 
 /// Gives a file its name unless another has it.
 fn persist_beside(file: tempfile::NamedTempFile<File>, path: &Path) -> io::Result<()> {
-    // By a rename that refuses to replace; by a second link where the system has none.
+    // Uses a rename that does not replace, or a hard link if the system lacks this rename.
     let error = match file.persist_noclobber(path) {
         Ok(_) => return Ok(()),
         Err(error) => error,
@@ -185,7 +185,7 @@ fn persist_beside(file: tempfile::NamedTempFile<File>, path: &Path) -> io::Resul
     }
 }
 
-/// The error of a name that another file has got.
+/// Error of a name under which another file has appeared.
 fn appeared() -> io::Error {
     io::Error::new(io::ErrorKind::AlreadyExists, "another file has appeared under this name, and stays")
 }
@@ -193,7 +193,7 @@ fn appeared() -> io::Error {
 /// The path with the links of its last component resolved, whether or not the target exists.
 ///
 /// # Errors
-/// If its links make a circle.
+/// If its links form a cycle.
 pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -205,7 +205,8 @@ pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many levels of symbolic links"))
 }
 
-/// Makes a file, which others may not read before it has the permissions of the one that it replaces.
+/// Creates a file; a `private` one can be read only by its owner until it has the permissions of the file that it
+/// replaces.
 fn new_file(path: &Path, private: bool) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create_new(true);
@@ -218,7 +219,7 @@ fn new_file(path: &Path, private: bool) -> io::Result<File> {
     options.open(path)
 }
 
-/// Gives a file the owner and the group of another, as far as the system lets it.
+/// Gives a file the owner and the group of another, as far as the system allows.
 #[cfg(unix)]
 fn keep_owner(file: &File, other: &Metadata) {
     use std::os::unix::fs::{MetadataExt, fchown};
@@ -261,7 +262,7 @@ pub fn is_partial(name: &OsStr) -> bool {
     name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
 }
 
-// To the file itself: the temporary file's own methods add its path to errors.
+// Writes to the inner file: the methods of the temporary file add its path to errors.
 impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file.as_file_mut().write(bytes)
@@ -278,7 +279,7 @@ impl Seek for OutputFile {
     }
 }
 
-/// Replaces the file at `path` with `bytes` as a whole, or leaves it as it was.
+/// Replaces the file at `path` with `bytes` as a whole, or leaves it unchanged.
 ///
 /// # Errors
 /// As for [`OutputFile::create`], or if it cannot be written.

@@ -1,4 +1,4 @@
-//! Uncompressed samples as bytes, behind a header or without one.
+//! Decoder of uncompressed samples, with or without a header.
 
 use super::error::ReadError;
 use super::metadata::Metadata;
@@ -18,7 +18,7 @@ pub(super) struct PcmDecoder {
     length: Option<u64>,
     /// Samples per channel so far.
     position: u64,
-    /// The part of the file behind this chunk.
+    /// The part of the file after this chunk.
     rest: Option<Rest>,
     /// Whether the length counts all chunks.
     length_of_all: bool,
@@ -32,7 +32,8 @@ pub(super) struct PcmDecoder {
 }
 
 impl PcmDecoder {
-    /// A decoder of the samples behind a header; `length` of all its chunks, in samples per channel, if known.
+    /// Creates a decoder of the samples after a header. `length` is that of all chunks, in samples per channel, if
+    /// known.
     pub(super) fn new(bytes: Box<dyn Read + Send + Sync>, header: &WavHeader, length: Option<u64>) -> Self {
         Self {
             bytes,
@@ -50,7 +51,7 @@ impl PcmDecoder {
         }
     }
 
-    /// A decoder of bytes without any header.
+    /// Creates a decoder of bytes without a header.
     pub(super) fn raw(bytes: Box<dyn Read + Send + Sync>, raw: RawFormat) -> Self {
         Self {
             bytes,
@@ -72,7 +73,7 @@ impl PcmDecoder {
         self.length
     }
 
-    /// Reads all that follows as samples, whatever the header declares.
+    /// Reads all remaining bytes as samples, regardless of the declared length.
     pub(super) fn read_to_end(&mut self) {
         (self.remaining, self.length, self.rest, self.data_follow) = (None, None, None, false);
     }
@@ -81,7 +82,7 @@ impl PcmDecoder {
     fn next_chunk(&mut self) -> Result<(), ReadError> {
         let Some(rest) = self.rest.take() else { return Ok(()) };
         let frame_bytes = (self.encoding.bytes() * self.channels) as u64;
-        // Metadata behind the first samples of a stream come too late for its output.
+        // Metadata after the first samples of a stream come too late for its output.
         match rest.next(&mut self.bytes, frame_bytes, &mut Metadata::default())? {
             Next::Samples(further) => {
                 (self.remaining, self.rest) = (Some(further.length), Some(further.rest));
@@ -131,7 +132,7 @@ impl PcmDecoder {
         if filled > 0 {
             self.fraction = filled % frame_bytes;
         }
-        // Samples are passed on before an error.
+        // Samples are returned before an error.
         if found > 0 {
             return Ok(());
         }

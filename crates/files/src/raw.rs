@@ -5,10 +5,10 @@ use alphamf_signal::{InvalidSignal, MAX_CHANNELS, SampleFormat, check_sample_rat
 use std::str::FromStr;
 use thiserror::Error;
 
-/// What a recording without a header holds, written `RATE:CHANNELS:FORMAT`.
+/// Format of a recording without a header, written `RATE:CHANNELS:FORMAT`.
 ///
-/// The rate is in Hz. The format is one of `u8`, `s8`, `s16`, `s24`, `s32`, `f32`, `f64`, `alaw`
-/// and `mulaw`; those of several bytes may end in `le` (little-endian, as without it) or `be`.
+/// The rate is in Hz. The format is one of `u8`, `s8`, `s16`, `s24`, `s32`, `f32`, `f64`, `alaw` and `mulaw`. Formats
+/// of several bytes may end in `le` (little-endian, the default) or `be` (big-endian).
 ///
 /// ```
 /// use alphamf_files::RawFormat;
@@ -24,19 +24,19 @@ pub struct RawFormat {
     pub(super) encoding: Encoding,
 }
 
-/// Why a text is not a [`RawFormat`].
+/// Reason why a text is not a [`RawFormat`].
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum InvalidRawFormat {
-    /// It does not consist of three parts.
+    /// The text does not consist of three parts.
     #[error("raw format {0:?}: expected RATE:CHANNELS:FORMAT, such as 16000:1:s16")]
     Parts(String),
     /// The sample rate is not a number or out of range.
     #[error("raw format with a sample rate of {found:?}: {reason}")]
     SampleRate {
-        /// What stands there.
+        /// The text found.
         found: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The number of channels is not a number or out of range.
@@ -52,8 +52,8 @@ pub enum InvalidRawFormat {
 }
 
 impl RawFormat {
-    /// The format with which raw output has the samples in the same bytes; `None` if no output has: for `s8`, `alaw` and
-    /// `mulaw`, and for big-endian samples.
+    /// Output format that encodes the samples in identical bytes. `None` for `s8`, `alaw`, `mulaw` and big-endian
+    /// samples, which no output has.
     ///
     /// ```
     /// use alphamf_files::RawFormat;

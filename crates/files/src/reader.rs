@@ -25,10 +25,10 @@ pub const MAX_HELD_BYTES: u64 = 256 << 20;
 
 /// Reads a recording block by block, in memory that does not grow with its length.
 ///
-/// The formats are WAV (integers of 8 to 32 bits, floats of 32 and 64 bits, A-law, mu-law, ADPCM, RF64, RIFX, behind
-/// an ID3 tag, lengths left open by a program that wrote to a pipe), Wave64, AU, FLAC, MP3, Ogg with Vorbis or Opus,
-/// AAC, ALAC and Opus in MP4, AAC alone, AIFF, CAF, Matroska and WebM, and raw samples. The format is determined by the
-/// contents, not by the name. Concatenated recordings of one rate and number of channels are read as one.
+/// The formats are WAV (integers of 8 to 32 bits, floats of 32 and 64 bits, A-law, mu-law, ADPCM, RF64, RIFX, after an
+/// ID3 tag, without a declared length as written to a pipe), Wave64, AU, FLAC, MP3, Ogg with Vorbis or Opus, AAC, ALAC
+/// and Opus in MP4, AAC alone, AIFF, CAF, Matroska and WebM, and raw samples. The format is determined by the contents,
+/// not by the name. Concatenated recordings of one rate and number of channels are read as one.
 pub struct Reader {
     name: PathBuf,
     decoder: Decoder,
@@ -36,9 +36,9 @@ pub struct Reader {
     format: SampleFormat,
     channel_mask: Option<u32>,
     metadata: Metadata,
-    /// Decoded, not yet taken.
+    /// Decoded samples that have not been returned.
     decoded: Vec<Vec<f32>>,
-    /// Samples per channel taken so far.
+    /// Samples per channel returned so far.
     position: u64,
     salvage: bool,
     /// Losses that the decoder does not count.
@@ -105,8 +105,8 @@ impl Reader {
         Ok(Self::from_raw_stream(path, file, raw))
     }
 
-    /// Reads from a stream such as standard input, called `name` in errors. Of MP4 and CAF no more than [`MAX_HELD_BYTES`]
-    /// bytes are taken, as they are held in memory.
+    /// Reads from a stream such as standard input, called `name` in errors. MP4 and CAF streams are held in memory and
+    /// rejected above [`MAX_HELD_BYTES`] bytes.
     ///
     /// # Errors
     /// As for [`Reader::open`].
@@ -130,8 +130,9 @@ impl Reader {
         Self::new(name.as_ref(), decoder, raw.sample_rate, raw.channels, raw.encoding.format())
     }
 
-    /// Reads a damaged recording as far as possible: it ends where it is truncated or undecodable, samples behind its
-    /// declared end are read, and non-finite samples become zeros. [`Reader::losses`] counts them. Call it before reading.
+    /// Reads a damaged recording as far as possible: it ends where it is truncated or undecodable, samples after its
+    /// declared end are read, and non-finite samples become zeros. [`Reader::losses`] counts them. Call it before
+    /// reading.
     #[must_use]
     pub fn salvage(mut self, salvage: bool) -> Self {
         self.salvage = salvage;
@@ -172,7 +173,7 @@ impl Reader {
         self.decoded.len()
     }
 
-    /// The format that keeps the samples: their own, or 16-bit integers for a lossy recording.
+    /// Sample format that preserves the samples: their own, or 16-bit integers for a lossy recording.
     #[must_use]
     pub fn format(&self) -> SampleFormat {
         self.format
@@ -194,13 +195,13 @@ impl Reader {
         self.channel_mask
     }
 
-    /// Metadata of the recording. Of a WAV stream, those before the samples.
+    /// Metadata of the recording; from a WAV stream, only those before the samples.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// Mean bit rate of what has been decoded so far, bit/s per channel, if a lossy codec coded the recording.
+    /// Mean bit rate of the samples decoded so far, bit/s per channel, if the codec is lossy.
     #[must_use]
     pub fn lossy_bit_rate(&self) -> Option<f64> {
         match &self.decoder {
@@ -229,7 +230,7 @@ impl Reader {
         losses
     }
 
-    /// The next `samples` samples of every channel: fewer only at the end, and none after it.
+    /// Reads the next `samples` samples of every channel: fewer only at the end, and none after it.
     ///
     /// # Errors
     /// [`Error::Read`] if the file is truncated or damaged, holds a sample that is not finite
@@ -238,8 +239,7 @@ impl Reader {
         self.take(samples, samples)
     }
 
-    /// The samples that have come so far, `samples` of every channel at most: a stream waits for the first of them alone.
-    /// None at the end.
+    /// Reads the samples available, at most `samples` of every channel: waits only for the first. None at the end.
     ///
     /// # Errors
     /// As for [`Reader::read_block`].
@@ -247,7 +247,7 @@ impl Reader {
         self.take(samples.min(1), samples)
     }
 
-    /// Decodes `least` samples of every channel, and returns those that are there, `most` at most.
+    /// Decodes at least `least` samples of every channel, and returns those decoded, at most `most`.
     fn take(&mut self, least: usize, most: usize) -> Result<Vec<Vec<f32>>, Error> {
         self.fill(least).map_err(|reason| Error::Read { path: self.name.clone(), reason })?;
         let count = most.min(self.decoded[0].len());
@@ -255,7 +255,7 @@ impl Reader {
         Ok(self.decoded.iter_mut().map(|channel| channel.drain(..count).collect()).collect())
     }
 
-    /// Decodes until there are so many samples, or no more.
+    /// Decodes until `samples` samples of every channel are available, or to the end.
     fn fill(&mut self, samples: usize) -> Result<(), ReadError> {
         while self.decoded[0].len() < samples && !self.ended {
             let before = self.decoded[0].len();
@@ -305,7 +305,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Everything that has not been read yet.
+    /// Reads all remaining samples.
     ///
     /// # Errors
     /// As for [`Reader::read_block`].

@@ -2,14 +2,14 @@
 
 use alphamf_signal::SampleFormat;
 
-/// How one sample is encoded in bytes.
+/// Encoding of one sample in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Encoding {
     pub(super) kind: Kind,
     pub(super) big_endian: bool,
 }
 
-/// The number a sample stands for, apart from the order of its bytes.
+/// Type of the number that encodes a sample, without its byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Unsigned8,
@@ -26,7 +26,7 @@ pub(super) enum Kind {
 }
 
 impl Encoding {
-    /// Bytes a sample takes.
+    /// Number of bytes of a sample.
     pub(super) fn bytes(self) -> usize {
         match self.kind {
             Kind::Unsigned8 | Kind::Signed8 | Kind::ALaw | Kind::MuLaw => 1,
@@ -37,7 +37,7 @@ impl Encoding {
         }
     }
 
-    /// The format that keeps these samples.
+    /// Sample format that preserves these samples.
     pub(super) fn format(self) -> SampleFormat {
         match self.kind {
             Kind::Unsigned8 | Kind::Signed8 => SampleFormat::Int8,

@@ -1,4 +1,4 @@
-//! Files and streams to read from: their format by their first bytes, and reading those bytes twice.
+//! Files and streams to read: detection of their format, and readers that repeat, replace or omit bytes.
 
 use super::error::ReadError;
 use super::{mp4, wav};
@@ -31,7 +31,7 @@ pub(super) enum FileKind {
     Other,
 }
 
-/// Starts of files that are often taken for audio. Playlists are refused, as reading one would open other files.
+/// Starts of files that are often mistaken for audio. Playlists are rejected, as reading one would open other files.
 pub(super) const FOREIGN: [(&[u8], &str); 9] = [
     (b"#EXTM3U", "a playlist (M3U or HLS), which names other files"),
     (b"\xef\xbb\xbf#EXTM3U", "a playlist (M3U or HLS), which names other files"),
@@ -44,7 +44,7 @@ pub(super) const FOREIGN: [(&[u8], &str); 9] = [
     (b"GIF8", "an image (GIF)"),
 ];
 
-/// Starts of containers that are not demuxed here. Their video data hold bytes that pass for frames of MPEG audio.
+/// Starts of containers that are not demuxed here. Their video data contain bytes that resemble frames of MPEG audio.
 const CONTAINERS: [(&[u8], &str); 6] = [
     (b"\x00\x00\x01\xba", "an MPEG program stream"),
     (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", "Windows Media (ASF)"),
@@ -60,8 +60,8 @@ pub(super) const TRANSPORT_BYTES: u64 = 4 + 192 * TRANSPORT_PACKETS as u64;
 /// Packets of a transport stream that must follow one another.
 const TRANSPORT_PACKETS: usize = 5;
 
-/// The name of an MPEG transport stream, if a file begins as one: packets of 188 bytes that begin with 0x47, on discs and in
-/// camcorders (M2TS) behind a time of 4 bytes each.
+/// The name of an MPEG transport stream, if a file begins as one: packets of 188 bytes that begin with 0x47. On discs
+/// and in camcorders (M2TS), a time stamp of 4 bytes precedes each.
 pub(super) fn transport_stream(start: &[u8]) -> Option<&'static str> {
     let is_packed = |offset: usize, step: usize| {
         (0..TRANSPORT_PACKETS).all(|packet| start.get(offset + packet * step) == Some(&0x47))
@@ -120,7 +120,7 @@ pub(super) fn id3_bytes(start: &[u8]) -> Option<u64> {
     Some(10 + body + footer)
 }
 
-/// Keeps the bytes that are read, to be read again.
+/// Reader that keeps the bytes it reads, so that they can be read again.
 pub(super) struct Recorded<R> {
     pub(super) source: R,
     seen: Vec<u8>,
@@ -131,7 +131,7 @@ impl<R: Read> Recorded<R> {
         Self { source, seen: Vec::new() }
     }
 
-    /// From the beginning.
+    /// Returns a reader that starts again at the beginning.
     pub(super) fn again(self) -> impl Read + use<R> {
         Cursor::new(self.seen).chain(self.source)
     }
@@ -148,7 +148,7 @@ impl<R: Read> Read for Recorded<R> {
     }
 }
 
-/// A source with some bytes replaced, eight at a time, such as the size of a part that is cut off.
+/// Source with some bytes replaced, eight at a time, such as the size of a truncated part.
 pub(super) struct Patched<R> {
     source: R,
     patches: BTreeMap<u64, [u8; 8]>,
@@ -161,7 +161,7 @@ impl<R: Read + Seek> Patched<R> {
         Self::several(source, BTreeMap::from([(at, bytes)]))
     }
 
-    /// Replaces the bytes from each of these places.
+    /// Replaces eight bytes at each of these positions.
     pub(super) fn several(mut source: R, patches: BTreeMap<u64, [u8; 8]>) -> io::Result<Self> {
         source.rewind()?;
         Ok(Self { source, patches, position: 0 })
@@ -192,15 +192,15 @@ impl<R: Seek> Seek for Patched<R> {
     }
 }
 
-/// A source without the bytes of a range, such as those behind the last of it that count.
-pub(super) struct Without<R> {
+/// Source without the bytes of a range, such as padding at the end.
+pub(super) struct Excluding<R> {
     source: R,
     left_out: Range<u64>,
-    /// In the whole source.
+    /// Position in the whole source.
     position: u64,
 }
 
-impl<R: Read + Seek> Without<R> {
+impl<R: Read + Seek> Excluding<R> {
     pub(super) fn new(mut source: R, left_out: Range<u64>) -> io::Result<Self> {
         source.rewind()?;
         Ok(Self { source, left_out, position: 0 })
@@ -210,14 +210,14 @@ impl<R: Read + Seek> Without<R> {
         self.left_out.end - self.left_out.start
     }
 
-    /// The position without those bytes.
+    /// Position in the source without the range.
     fn visible_position(&self) -> u64 {
         let behind = self.position.checked_sub(self.left_out.end).map(|behind| self.left_out.start + behind);
         behind.unwrap_or(self.position.min(self.left_out.start))
     }
 }
 
-impl<R: Read + Seek> Read for Without<R> {
+impl<R: Read + Seek> Read for Excluding<R> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
         if self.left_out.contains(&self.position) {
             self.position = self.source.seek(SeekFrom::Start(self.left_out.end))?;
@@ -231,7 +231,7 @@ impl<R: Read + Seek> Read for Without<R> {
     }
 }
 
-impl<R: Read + Seek> Seek for Without<R> {
+impl<R: Read + Seek> Seek for Excluding<R> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let left_out = self.bytes_left_out();
         let target = match to {
@@ -278,7 +278,7 @@ mod tests {
         for left_out in [0..3, 7..19, 30..40, 5..5] {
             let (start, end) = (left_out.start as usize, left_out.end as usize);
             let expected = [&bytes[..start], &bytes[end..]].concat();
-            let mut source = Without::new(Cursor::new(&bytes), left_out.clone()).unwrap();
+            let mut source = Excluding::new(Cursor::new(&bytes), left_out.clone()).unwrap();
             for at in 0..=expected.len() as u64 {
                 let back = at as i64 - expected.len() as i64;
                 for to in [SeekFrom::Start(at), SeekFrom::End(back), SeekFrom::Current(0)] {

@@ -28,7 +28,7 @@ impl fmt::Display for Container {
 }
 
 impl Container {
-    /// The format that goes with a file's name: FLAC for `.flac`, otherwise WAV.
+    /// Returns the container for a file name: FLAC for `.flac`, otherwise WAV.
     #[must_use]
     pub fn from_path(path: impl AsRef<Path>) -> Self {
         let extension = path.as_ref().extension().unwrap_or_default();
@@ -50,7 +50,7 @@ impl Dither {
         Self { seeds, negated: false }
     }
 
-    /// The same dither with the opposite sign: two parts of a recording that are rounded with the one and the other add up
+    /// Returns the dither with the opposite sign. Two parts of a recording that are rounded with opposite dither add up
     /// to its codes.
     #[must_use]
     pub fn negated(self) -> Self {
@@ -58,14 +58,14 @@ impl Dither {
     }
 }
 
-/// What a [`Writer`](crate::Writer) writes.
+/// Output format of a [`Writer`](crate::Writer).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputSpec {
     /// Sample rate in Hz.
     pub sample_rate: u32,
     /// Number of channels.
     pub channels: usize,
-    /// How samples are stored. FLAC has 24-bit integers in place of 32 bits.
+    /// Sample format. FLAC stores 24-bit integers in place of 32 bits.
     pub format: SampleFormat,
     /// The container.
     pub container: Container,

@@ -1,10 +1,11 @@
-//! Headers of WAV files and their kin: RIFF, RF64 and BW64 (above 4 GiB; EBU Tech 3306, ITU-R BS.2088), big-endian RIFX,
-//! Sony's Wave64 and Sun's AU.
+//! Headers of WAV files and related formats: RIFF, RF64 and BW64 (above 4 GiB; EBU Tech 3306, ITU-R BS.2088),
+//! big-endian RIFX, Sony's Wave64 and Sun's AU.
 //!
-//! `hound` 3.5 lacks RF64, RIFX, Wave64, AU, tags, 64-bit float, G.711, chosen speaker positions, open lengths and pipes as output.
-//! Every output needs one of them: tags, or room in the header for RF64. For plain files `hound` is the witness in tests.
+//! `hound` 3.5 lacks RF64, RIFX, Wave64, AU, tags, 64-bit float, G.711, chosen speaker positions, open lengths and
+//! pipes as output. Every output needs one of them: tags, or space in the header for RF64. Tests compare plain files
+//! with `hound`.
 
-mod behind;
+mod trailer;
 
 use super::error::ReadError;
 use super::metadata::Metadata;
@@ -12,9 +13,9 @@ use super::sample::{Encoding, Kind};
 use super::source::{self, array_at};
 use super::spec::OutputSpec;
 use alphamf_signal::{SampleFormat, check_channels, check_sample_rate};
-use behind::is_name;
-pub(super) use behind::{Behind, Next, Rest, look_behind};
 use std::io::{self, Read, Seek, SeekFrom};
+use trailer::is_name;
+pub(super) use trailer::{Next, Rest, Trailer, read_trailer};
 
 const PCM: u16 = 0x0001;
 const IEEE_FLOAT: u16 = 0x0003;
@@ -22,13 +23,13 @@ const A_LAW: u16 = 0x0006;
 const MU_LAW: u16 = 0x0007;
 const ADPCM_TAGS: [u16; 2] = [0x0002, 0x0011];
 const EXTENSIBLE: u16 = 0xfffe;
-/// The end of every GUID of `WAVEFORMATEXTENSIBLE`, behind the format tag.
+/// The end of every GUID of `WAVEFORMATEXTENSIBLE`, after the format tag.
 const GUID_TAIL: [u8; 14] = [0, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0xaa, 0, 0x38, 0x9b, 0x71];
 
-/// Why ADPCM is not read here, but by the decoders of `compressed`.
+/// Reason for rejecting ADPCM here, which the decoders of `compressed` read.
 pub(super) const ADPCM: &str = "ADPCM";
 
-/// Default speaker positions of one channel (centre) and of two (left and right), which headers leave out.
+/// Default speaker positions of one channel (centre) and of two (left and right), which headers omit.
 const MONO: u32 = 0x4;
 const STEREO: u32 = 0x3;
 
@@ -38,7 +39,7 @@ const OPEN_LENGTH: u32 = u32::MAX;
 /// Lengths that recorders and converters write before the length is known.
 const PLACEHOLDERS: std::ops::RangeInclusive<u32> = 0x7fff_f000..=0x8000_0000;
 
-/// The ends of the chunk identifiers of Wave64, whose first four bytes are those of RIFF.
+/// Last bytes of the chunk identifiers of Wave64, whose first four bytes are those of RIFF.
 const WAVE64_RIFF: [u8; 12] = *b"\x2e\x91\xcf\x11\xa5\xd6\x28\xdb\x04\xc1\x00\x00";
 const WAVE64_TAIL: [u8; 12] = *b"\xf3\xac\xd3\x11\x8c\xd1\x00\xc0\x4f\x8e\xdb\x8a";
 
@@ -53,10 +54,10 @@ pub(super) struct WavHeader {
     /// Speaker positions, as the bits of `dwChannelMask`, if the header has them.
     pub(super) channel_mask: Option<u32>,
     pub(super) metadata: Metadata,
-    /// The position of further chunks, if there can be any.
+    /// Part of the file after the samples, if it can have further chunks.
     pub(super) rest: Option<Rest>,
-    /// Bytes of samples that are declared, if they are one of [`PLACEHOLDERS`].
-    pub(super) doubtful_bytes: Option<u64>,
+    /// Declared length of the samples, bytes, if it is one of [`PLACEHOLDERS`].
+    pub(super) placeholder_bytes: Option<u64>,
 }
 
 /// A 32-bit number.
@@ -65,19 +66,19 @@ fn word(bytes: &[u8], big_endian: bool) -> u32 {
     if big_endian { word.swap_bytes() } else { word }
 }
 
-/// Whether a file that begins like this is a WAV file.
+/// Whether a file with these first bytes is a WAV file.
 pub(super) fn is_wav(start: &[u8]) -> bool {
     start.len() >= 12
         && matches!(&start[..4], b"RIFF" | b"RF64" | b"BW64" | b"RIFX")
         && &start[8..12] == b"WAVE"
 }
 
-/// Whether a file that begins like this is a Wave64 file.
+/// Whether a file with these first bytes is a Wave64 file.
 pub(super) fn is_wave64(start: &[u8]) -> bool {
     start.len() >= 12 && &start[..4] == b"riff" && start[4..12] == WAVE64_RIFF[..8]
 }
 
-/// Whether a file that begins like this is an AU file.
+/// Whether a file with these first bytes is an AU file.
 pub(super) fn is_au(start: &[u8]) -> bool {
     start.starts_with(b".snd")
 }
@@ -87,7 +88,7 @@ pub(super) fn read_header(bytes: &mut impl Read) -> Result<WavHeader, ReadError>
     read_chunks(bytes, false)
 }
 
-/// Reads a header around samples that another decoder reads, for its metadata: whatever they are, they stand for bytes.
+/// Reads a header for its metadata when another decoder reads the samples, which count as bytes of any kind.
 pub(super) fn read_header_of_bytes(bytes: &mut impl Read) -> Result<WavHeader, ReadError> {
     read_chunks(bytes, true)
 }
@@ -124,7 +125,7 @@ fn read_chunks(bytes: &mut impl Read, of_bytes: bool) -> Result<WavHeader, ReadE
                 let frame_bytes = (format.encoding.bytes() * format.channels) as u64;
                 let rest = data_bytes.map(|bytes| Rest::behind(bytes, frame_bytes, big_endian));
                 let mut header = format.header(data_bytes.map(|bytes| bytes / frame_bytes), metadata, rest);
-                header.doubtful_bytes = PLACEHOLDERS.contains(&length).then(|| length.into());
+                header.placeholder_bytes = PLACEHOLDERS.contains(&length).then(|| length.into());
                 return Ok(header);
             }
             name => {
@@ -142,8 +143,8 @@ fn read_chunks(bytes: &mut impl Read, of_bytes: bool) -> Result<WavHeader, ReadE
     }
 }
 
-/// Bytes of samples by the lengths in their own chunk and in a `ds64` chunk; none if they extend to the end of the file, as
-/// a length of zero does if that of the file `is_open`.
+/// Bytes of samples, from the lengths in the `data` and `ds64` chunks. `None` if the samples extend to the end of the
+/// file, as with a length of zero if the length of the file `is_open`.
 fn data_bytes(length: u32, length_64: Option<u64>, is_open: bool) -> Option<u64> {
     match (length, length_64) {
         (OPEN_LENGTH, Some(length)) if length > 0 => Some(length),
@@ -154,10 +155,10 @@ fn data_bytes(length: u32, length_64: Option<u64>, is_open: bool) -> Option<u64>
     }
 }
 
-/// Believes a length that may be a placeholder if the file, which stands at its samples, ends there or goes on with a chunk;
-/// restores the position.
-pub(super) fn believe_length(file: &mut (impl Read + Seek), header: &mut WavHeader) -> io::Result<()> {
-    let Some(data_bytes) = header.doubtful_bytes else { return Ok(()) };
+/// Accepts a length that may be a placeholder, if the file ends there or another chunk follows. The file must be at its
+/// first sample; restores this position.
+pub(super) fn confirm_length(file: &mut (impl Read + Seek), header: &mut WavHeader) -> io::Result<()> {
+    let Some(data_bytes) = header.placeholder_bytes else { return Ok(()) };
     let start = file.stream_position()?;
     let (behind, end) = (start.saturating_add(data_bytes), file.seek(SeekFrom::End(0))?);
     let mut name = Vec::new();
@@ -183,7 +184,7 @@ pub(super) fn read_wave64_header(bytes: &mut impl Read) -> Result<WavHeader, Rea
     let mut format: Option<Format> = None;
     loop {
         let chunk: [u8; 24] = array(bytes)?;
-        // With its own header, and padded to eight bytes.
+        // The length includes the header of the chunk; chunks are padded to eight bytes.
         let length = u64_at(&chunk, 16)
             .checked_sub(24)
             .ok_or_else(|| not_audio("a chunk of it is shorter than its own header"))?;
@@ -232,7 +233,7 @@ pub(super) fn read_au_header(bytes: &mut impl Read) -> Result<WavHeader, ReadErr
     }
     let encoding = Encoding { kind, big_endian: true };
     let frame_bytes = (encoding.bytes() * channels) as u64;
-    // Writers to a pipe leave the largest length, recorders that were stopped zero.
+    // Writers to a pipe leave the largest length, interrupted recorders leave zero.
     let length = (![0, OPEN_LENGTH].contains(&data_bytes)).then(|| u64::from(data_bytes) / frame_bytes);
     let metadata = Metadata::default();
     Ok(WavHeader {
@@ -243,7 +244,7 @@ pub(super) fn read_au_header(bytes: &mut impl Read) -> Result<WavHeader, ReadErr
         channel_mask: None,
         metadata,
         rest: None,
-        doubtful_bytes: None,
+        placeholder_bytes: None,
     })
 }
 
@@ -273,7 +274,7 @@ impl Format {
             channel_mask,
             metadata,
             rest,
-            doubtful_bytes: None,
+            placeholder_bytes: None,
         }
     }
 }
@@ -327,11 +328,11 @@ fn read_format(length: u64, body: &mut impl Read, big_endian: bool) -> Result<Fo
     Ok(Format { sample_rate, channels, encoding: Encoding { kind, big_endian }, channel_mask })
 }
 
-/// A header for samples of `format`, with an even number of bytes.
+/// Creates a header for the samples of `spec`, with an even number of bytes.
 ///
-/// `samples` is the length per channel, `None` if it is unknown and cannot be filled in later. `reserve` adds room
-/// for the 64-bit lengths of RF64, which replaces RIFF above 4 GiB. `chunks` are in the header, `behind` counts the bytes of those
-/// that follow the samples.
+/// `samples` is the length per channel, `None` if it is unknown and cannot be filled in later. `reserve` adds space for
+/// the 64-bit lengths of RF64, which replaces RIFF above 4 GiB. The header contains `chunks`; `behind` is the number of
+/// bytes of the chunks after the samples.
 pub(super) fn header(
     spec: &OutputSpec,
     samples: Option<u64>,

@@ -15,14 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Writes a recording block by block, in memory that does not grow with its length.
 ///
-/// A file appears under its name when [`Writer::finish`] has succeeded; dropped before that, the
-/// writer leaves nothing, and whatever was there before remains.
+/// A file appears under its name when [`Writer::finish`] has succeeded. A writer dropped earlier leaves nothing, and an
+/// existing file remains.
 pub struct Writer {
     name: PathBuf,
     spec: OutputSpec,
     sink: Sink,
     encoder: Encoder,
-    /// One stream of dither per channel, or none.
+    /// One random generator of dither per channel; empty without dither.
     dither: Vec<SeededRng>,
     bytes: Vec<u8>,
     length: u64,
@@ -44,8 +44,8 @@ enum Encoder {
     Wav {
         channels: u16,
         reserve: bool,
-        /// Chunks before the samples of a stream, and behind those of a file: some programs find no samples behind a long or
-        /// malformed chunk.
+        /// Chunks before the samples of a stream, and after those of a file: some programs find no samples after a long
+        /// or malformed chunk.
         chunks: Vec<u8>,
     },
     Flac(Box<FlacEncoder>),
@@ -63,7 +63,7 @@ impl Writer {
         Self::begin(path, spec, metadata, sink)
     }
 
-    /// Begins a file that appears as `file` does, with metadata; `name` stands for it in errors.
+    /// Begins a recording, with metadata, in an output file that is called `name` in errors.
     ///
     /// # Errors
     /// [`Error::Write`] if the specification does not fit its format.
@@ -251,7 +251,7 @@ impl Writer {
         Ok(clipped)
     }
 
-    /// Like [`Writer::finish`], but a file does not get its name yet: it is returned with all its content.
+    /// Like [`Writer::finish`], but does not give a file its name yet: returns it with all its content.
     ///
     /// # Errors
     /// As for [`Writer::finish`].
@@ -271,7 +271,7 @@ impl Writer {
                 }
                 let behind = if is_stream { 0 } else { chunks.len() };
                 let data = self.length * u64::from(*channels) * u64::from(format.bits() / 8);
-                // Chunks have even lengths; a stream without a length would gain a sample by it.
+                // Chunks have even lengths; in a stream of unknown length, the padding would be read as a sample.
                 if !data.is_multiple_of(2) && !is_stream {
                     self.bytes.push(0);
                 }
@@ -301,7 +301,7 @@ impl Writer {
                     let end = target.stream_position()?;
                     target.seek(SeekFrom::Start(start))?;
                     target.write_all(&header)?;
-                    // The caller may write on behind the recording.
+                    // The caller may write more after the recording.
                     target.seek(SeekFrom::Start(end))?;
                     target.flush()
                 };
@@ -349,7 +349,7 @@ impl Encoder {
             }
             Container::Flac => {
                 let bits = usize::from(spec.format.bits().min(24));
-                let blocks = metadata.to_blocks(flac::to_name(spec.channels, spec.channel_mask));
+                let blocks = metadata.to_blocks(flac::mask_to_store(spec.channels, spec.channel_mask));
                 Self::Flac(Box::new(
                     FlacEncoder::new(spec.sample_rate, spec.channels, bits, blocks)
                         .map_err(WriteError::Io)?,
@@ -372,9 +372,8 @@ impl Sink {
 /// Writes a file in the signal's format, WAV or FLAC by its name, and returns how many samples
 /// were clipped.
 ///
-/// The file appears under its name when it is complete; on failure whatever was there before
-/// remains. In integer formats, samples are rounded to the nearest code and those beyond ±1 are
-/// clipped.
+/// The file appears under its name when it is complete; on failure, an existing file remains. In integer formats,
+/// samples are rounded to the nearest code and those beyond ±1 are clipped.
 ///
 /// # Errors
 /// [`Error::Write`] with the reason.
@@ -386,7 +385,7 @@ pub fn write(path: impl AsRef<Path>, signal: &Signal) -> Result<u64, Error> {
     writer.finish()
 }
 
-/// The bytes of a file in the signal's format, as [`write()`] makes it.
+/// Encodes a signal in its own format, as [`write()`] does, and returns the bytes of the file.
 ///
 /// # Errors
 /// [`Error::Write`] if the signal does not fit the file format.
@@ -425,7 +424,7 @@ impl Seek for Memory {
     }
 }
 
-/// Refuses an output that would overwrite the input, under whatever name or link.
+/// Returns an error if an output would overwrite the input, even by another name or by a link.
 ///
 /// # Errors
 /// [`Error::Write`] with [`WriteError::SameAsInput`] if both are one file.

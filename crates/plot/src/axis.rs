@@ -12,7 +12,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// The shortest axis with round ends and about five labels that holds all values; 0 to 1 for no values.
+    /// The shortest axis with round ends and about five labels that contains all values; 0 to 1 for no values.
     #[must_use]
     pub fn over(values: impl Iterator<Item = f64>) -> Self {
         let (low, high) =
@@ -32,7 +32,7 @@ impl Axis {
         Self { low: (low / step).floor() * step, high: (high / step).ceil() * step, step }
     }
 
-    /// The place of a value, 0 at the lower end to 1 at the upper.
+    /// The position of a value, from 0 at the lower end to 1 at the upper.
     #[must_use]
     pub fn fraction(&self, value: f64) -> f64 {
         (value - self.low) / (self.high - self.low)
@@ -67,7 +67,7 @@ pub(super) fn time_ticks(seconds: f64) -> (Vec<f64>, f64) {
     ((0..=count.min(1_000)).map(|i| i as f64 * step).collect(), step)
 }
 
-/// A time as m:ss or h:mm:ss, with the decimals that labels `step` apart need.
+/// Formats a time as m:ss or h:mm:ss, with the decimals required for labels `step` apart.
 pub(super) fn time_label(seconds: f64, step: f64, with_hours: bool) -> String {
     let digits = [1.0, 0.1, 0.01].into_iter().filter(|&unit| step < unit).count();
     let scale = 10_f64.powi(digits as i32);

@@ -1,4 +1,4 @@
-//! Drawing surface of all figures: an SVG document or a bitmap, with the same coordinates and font.
+//! Drawing surface of all figures: an SVG document or a bitmap, with common coordinates and font.
 
 use super::columns::encode_shades;
 use super::{colour, encode_png};
@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 /// DejaVu Sans, reduced to Latin, Greek and Cyrillic; see `font/LICENSE`.
 pub(super) const FONT: &[u8] = include_bytes!("font/DejaVuSans-subset.ttf");
 const FAMILY: &str = "DejaVu Sans";
-/// Characters that the font has.
+/// Characters of the font.
 pub(super) const CHARACTERS: [RangeInclusive<char>; 18] = [
     ' '..='~',
     '\u{a0}'..='\u{17f}',
@@ -38,7 +38,7 @@ pub(super) const CHARACTERS: [RangeInclusive<char>; 18] = [
     '\u{221e}'..='\u{221e}',
     '\u{2264}'..='\u{2265}',
 ];
-/// Accents that follow their letter, as in names from macOS.
+/// Combining accents, which follow their letter, as in file names of macOS.
 const ACCENTS: RangeInclusive<char> = '\u{300}'..='\u{36f}';
 /// Ascent plus descent of the font, relative to its size.
 const FONT_HEIGHT: f64 = 1.164;
@@ -141,7 +141,7 @@ impl<B: DrawingBackend> Canvas<B> {
         ((SCALE * x).round() as i32, (SCALE * y).round() as i32)
     }
 
-    /// Fills a rectangle given by two corners, one pixel at least.
+    /// Fills a rectangle given by two corners, at least one pixel wide and high.
     pub fn fill(&mut self, from: (f64, f64), to: (f64, f64), colour: RGBAColor) -> Result<(), PlotError> {
         let ((x0, y0), (x1, y1)) = (Self::pixel(from), Self::pixel(to));
         let (x1, y1) = (x1.max(x0 + 1), y1.max(y0 + 1));
@@ -149,17 +149,17 @@ impl<B: DrawingBackend> Canvas<B> {
         self.backend.draw_rect((x0, y0), (x1, y1), &style, true).map_err(PlotError::of)
     }
 
-    /// A thin vertical line.
+    /// Draws a thin vertical line.
     pub fn vertical(&mut self, x: f64, [top, bottom]: [f64; 2], colour: RGBColor) -> Result<(), PlotError> {
         self.fill((x - 0.5, top), (x + 0.5, bottom), opaque(colour))
     }
 
-    /// A thin horizontal line.
+    /// Draws a thin horizontal line.
     pub fn horizontal(&mut self, [left, right]: [f64; 2], y: f64, colour: RGBColor) -> Result<(), PlotError> {
         self.fill((left, y - 0.5), (right, y + 0.5), opaque(colour))
     }
 
-    /// A line of this width through these points.
+    /// Draws a line of a given width through points.
     pub fn line(&mut self, points: &[(f64, f64)], colour: RGBAColor, width: f64) -> Result<(), PlotError> {
         let stroke_width = (SCALE * width).round().max(1.0) as u32;
         let style = ShapeStyle { color: colour, filled: false, stroke_width };
@@ -167,7 +167,7 @@ impl<B: DrawingBackend> Canvas<B> {
         if !self.is_bitmap {
             return self.backend.draw_path(points, &style).map_err(PlotError::of);
         }
-        // Of a bitmap's wide lines, plotters extends the inner sides of narrow angles far beyond the points.
+        // For wide lines in bitmaps, plotters extends the inner sides of narrow angles far beyond the points.
         let mut parts = points.windows(2);
         parts.try_for_each(|part| self.backend.draw_path(part.iter().copied(), &style)).map_err(PlotError::of)
     }
@@ -215,7 +215,7 @@ impl<B: DrawingBackend> Canvas<B> {
         self.backend.draw_text(text, &style, Self::pixel(place)).map_err(PlotError::of)
     }
 
-    /// plotters' size for text of this size, and its offset above the baseline.
+    /// Returns the font size for plotters and the offset above the baseline, for a text size.
     fn font(&self, size: f64) -> (f64, f64) {
         if self.is_bitmap {
             (SCALE * size * FONT_HEIGHT, 0.5 * size * FONT_HEIGHT)
@@ -231,7 +231,7 @@ impl<B: DrawingBackend> Canvas<B> {
         Ok(f64::from(width) / SCALE)
     }
 
-    /// Text that fits a width; the middle is elided if necessary.
+    /// Shortens a text to a width; the middle is elided if necessary.
     pub fn fitted(&self, text: &str, size: f64, width: f64) -> Result<String, PlotError> {
         let letters = text.chars().map(|c| if c.is_control() { ' ' } else { c });
         let letters: Vec<char> = if self.is_bitmap { in_font(letters).collect() } else { letters.collect() };
@@ -256,7 +256,8 @@ impl<B: DrawingBackend> Canvas<B> {
     }
 }
 
-/// The characters of a text for a bitmap, which has no other font: missing ones become question marks, not blanks.
+/// Replaces characters missing in the font by question marks, for bitmaps, which have no other font. Combining accents
+/// are removed.
 pub(super) fn in_font(text: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
     let has = |c: char| CHARACTERS.iter().any(|range| range.contains(&c));
     text.filter(|c| !ACCENTS.contains(c)).map(move |c| if has(c) { c } else { '?' })
@@ -272,7 +273,7 @@ fn size_in_pixels((width, height): (f64, f64)) -> (u32, u32) {
     ((SCALE * width).round() as u32, (SCALE * height).round() as u32)
 }
 
-/// An SVG document of this size. The font is embedded if `with_font`, otherwise referenced by name.
+/// Draws an SVG document of this size. The font is embedded if `with_font`, otherwise referenced by name.
 pub(super) fn svg(
     size: (f64, f64),
     [title, description]: [&str; 2],
@@ -318,7 +319,7 @@ pub(super) fn svg(
     Ok(document + &overlay + "</svg>\n")
 }
 
-/// A PNG file of this size, two pixels to a unit, on white.
+/// Draws a PNG file of this size, two pixels per unit, on white.
 pub(super) fn bitmap(
     size: (f64, f64),
     draw: impl FnOnce(&mut Canvas<BitMapBackend>) -> Result<(), PlotError>,

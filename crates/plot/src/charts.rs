@@ -65,7 +65,7 @@ impl Frame {
         (self.area.x(self.x.fraction(x)), self.area.y(self.y.fraction(y)))
     }
 
-    /// Title, grid, labels and names of the axes, units included.
+    /// Draws title, grid, labels, and names of the axes with units.
     fn draw<B: DrawingBackend>(
         &self,
         canvas: &mut Canvas<B>,
@@ -109,16 +109,16 @@ fn colour(index: usize) -> RGBColor {
     PALETTE[index % PALETTE.len()]
 }
 
-/// Lines over an abscissa with bands of one standard error. Points that are not finite are left out.
+/// Draws lines over an abscissa with bands of one standard error. Points that are not finite are omitted.
 ///
 /// # Errors
-/// [`PlotError`]; none is known for any curves.
+/// [`PlotError`]; no curves are known to cause one.
 pub fn curves(title: &str, [x_title, y_title]: [&str; 2], curves: &[Curve]) -> Result<String, PlotError> {
     let finite = |point: &&(f64, f64, f64)| point.0.is_finite() && point.1.is_finite() && point.2.is_finite();
     let points = || curves.iter().flat_map(|curve| &curve.points).filter(finite);
     let x = Axis::over(points().map(|p| p.0));
     let y = Axis::over(points().flat_map(|p| [p.1 - p.2, p.1 + p.2]));
-    // The legend stands below the axis: nothing is hidden behind it.
+    // The legend is below the axis, so that it hides nothing.
     let frame = Frame::new(x, y, 340.0);
     let height = 340.0 + 18.0 * curves.len() as f64;
     svg((WIDTH, height), [title, ""], false, |canvas| {
@@ -147,10 +147,10 @@ pub fn curves(title: &str, [x_title, y_title]: [&str; 2], curves: &[Curve]) -> R
     })
 }
 
-/// Points on axes with equal scales, with the diagonal of no change. Points that are not finite are left out.
+/// Draws points on axes with equal scales, with the diagonal of no change. Points that are not finite are omitted.
 ///
 /// # Errors
-/// [`PlotError`]; none is known for any points.
+/// [`PlotError`]; no points are known to cause one.
 pub fn scatter(title: &str, [x_title, y_title]: [&str; 2], points: &[Point]) -> Result<String, PlotError> {
     let points: Vec<_> = points.iter().filter(|point| point.x.is_finite() && point.y.is_finite()).collect();
     let axis = Axis::over(points.iter().flat_map(|point| [point.x, point.y]));
@@ -162,7 +162,7 @@ pub fn scatter(title: &str, [x_title, y_title]: [&str; 2], points: &[Point]) -> 
         canvas.line(&ends, opaque(MUTED), 0.75)?;
         for point in points {
             let (x, y) = frame.place(point.x, point.y);
-            // A circle that says its name.
+            // A circle with its name as tooltip.
             let mut circle = String::new();
             let _ = writeln!(
                 circle,
@@ -181,10 +181,10 @@ pub fn scatter(title: &str, [x_title, y_title]: [&str; 2], points: &[Point]) -> 
     })
 }
 
-/// Horizontal bars from zero, with their intervals. Bars whose value or error is not finite are left out.
+/// Draws horizontal bars from zero, with their intervals. Bars whose value or error is not finite are omitted.
 ///
 /// # Errors
-/// [`PlotError`]; none is known for any bars.
+/// [`PlotError`]; no bars are known to cause one.
 pub fn bars(title: &str, x_title: &str, bars: &[Bar]) -> Result<String, PlotError> {
     const ROW: f64 = 24.0;
     let bars: Vec<_> = bars.iter().filter(|bar| bar.value.is_finite() && bar.error.is_finite()).collect();
@@ -218,14 +218,14 @@ pub fn bars(title: &str, x_title: &str, bars: &[Bar]) -> Result<String, PlotErro
     })
 }
 
-/// Histogram with 8 to 24 intervals of equal width. Values that are not finite are left out.
+/// Draws a histogram with 8 to 24 intervals of equal width. Values that are not finite are omitted.
 ///
 /// # Errors
-/// [`PlotError`]; none is known for any values.
+/// [`PlotError`]; no values are known to cause one.
 pub fn histogram(title: &str, [x_title, y_title]: [&str; 2], values: &[f64]) -> Result<String, PlotError> {
     let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     let axis = Axis::over(values.iter().copied());
-    // Sturges' rule asks for fewer than shows the shape of skewed scores.
+    // Sturges' rule gives too few intervals to show the shape of skewed scores.
     let bins = ((2.0 * (values.len() as f64).cbrt()).ceil() as usize).clamp(8, 24);
     let width = (axis.high - axis.low) / bins as f64;
     let mut counts = vec![0_usize; bins];

@@ -68,7 +68,7 @@ impl Columns {
         self.merged *= 2;
     }
 
-    /// Frames so far.
+    /// Number of frames so far.
     #[must_use]
     pub fn frames(&self) -> usize {
         self.frames
@@ -124,8 +124,8 @@ impl Columns {
         shades
     }
 
-    /// The picture as a PNG file of this width, values from `low` to `high` by `value` in the colours from dark to bright;
-    /// `None` if there are no frames.
+    /// Encodes the picture as a PNG file of this width; `None` if there are no frames. `value` transforms the values:
+    /// `low` is darkest, `high` brightest.
     #[must_use]
     pub fn png(&self, width: usize, value: impl Fn(f32) -> f32, low: f32, high: f32) -> Option<Vec<u8>> {
         let shades = self.shades(width, self.frames as f64, |x| (value(x) - low) / (high - low));
@@ -133,7 +133,7 @@ impl Columns {
     }
 }
 
-/// A PNG file of shades.
+/// Encodes a PNG file of shades.
 pub(super) fn encode_shades(width: usize, height: usize, shades: &[u8]) -> Option<Vec<u8>> {
     let palette = (0..=255).flat_map(colour).collect();
     super::encode_png(width, height, Some(palette), shades).ok()

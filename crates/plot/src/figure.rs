@@ -11,23 +11,23 @@ use plotters::style::{Color, RGBColor};
 const WIDTH: f64 = 1_200.0;
 const LEFT: f64 = 84.0;
 const PLOT: f64 = 1_010.0;
-/// Above the first panel.
+/// Height above the first panel.
 const HEAD: f64 = 74.0;
-/// Above a panel, for its title.
+/// Height of a panel's title.
 const TITLE: f64 = 26.0;
 const WAVEFORM: f64 = 64.0;
 const GAP: f64 = 8.0;
 const SPECTROGRAM: f64 = 150.0;
 const LEVEL: f64 = 130.0;
 const SNR: f64 = 110.0;
-/// Below the last panel, for the labels of time.
+/// Height below the last panel, for the labels of time.
 const FOOT: f64 = 50.0;
 /// Font sizes.
 const SMALL: f64 = 12.0;
 const LARGE: f64 = 20.0;
 /// Upper end of the colour scale of the gain's standard deviation.
 const MAX_DEVIATION: f32 = 0.2;
-/// Slots over which the SNR is averaged.
+/// Number of slots over which the SNR is averaged.
 const SNR_SLOTS: usize = 5;
 
 /// Duration of a slot of levels and powers, s.
@@ -44,9 +44,9 @@ pub struct Caption {
     pub channels: usize,
     /// Duration, s.
     pub seconds: f64,
-    /// Estimated ratio of speech to noise before, dB.
+    /// Estimated signal-to-noise ratio before denoising, dB.
     pub snr_before_db: Option<f64>,
-    /// Estimated ratio of speech to noise after, dB.
+    /// Estimated signal-to-noise ratio after denoising, dB.
     pub snr_after_db: Option<f64>,
 }
 
@@ -70,9 +70,9 @@ pub struct Figure {
     pub highest_hertz: f64,
     /// Scale of frequency.
     pub scale: FrequencyScale,
-    /// Before, after and removed.
+    /// The signals before and after denoising, and the removed signal.
     pub stages: [Stage; 3],
-    /// Standard deviation of the gain; its panel is left out if there are no frames.
+    /// Standard deviation of the gain; its panel is omitted if there are no frames.
     pub deviation: Columns,
     /// Lower end, level and upper end of speech: mean squares in slots of [`SLOT_SECONDS`].
     pub levels: Means<3>,
@@ -81,18 +81,19 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// As an SVG file with embedded font; its `<title>` is the recording's name and its `<desc>` [`summary`](Self::summary).
+    /// Renders an SVG file with embedded font; its `<title>` is the recording's name and its `<desc>`
+    /// [`summary`](Self::summary).
     ///
     /// # Errors
-    /// [`PlotError`]; none is known for a figure of any recording.
+    /// [`PlotError`]; no recording is known to cause one.
     pub fn svg(&self) -> Result<String, PlotError> {
         svg(self.size(), [&self.caption.name, &self.summary()], true, |canvas| self.draw(canvas))
     }
 
-    /// As a PNG file, 2400 pixels wide.
+    /// Renders a PNG file, 2400 pixels wide.
     ///
     /// # Errors
-    /// [`PlotError`]; none is known for a figure of any recording.
+    /// [`PlotError`]; no recording is known to cause one.
     pub fn png(&self) -> Result<Vec<u8>, PlotError> {
         bitmap(self.size(), |canvas| self.draw(canvas))
     }
@@ -153,7 +154,7 @@ impl Figure {
             area
         };
         let loudest = self.stages[0].columns.largest().max(self.stages[1].columns.largest());
-        // Silence is black, also where nothing is louder.
+        // Silence is black, even in a silent recording.
         let high = (10.0 * (level(loudest) / 10.0).ceil()).max(level(0.0) + LEVEL_RANGE_DB);
         let peak = self.stages.iter().map(|stage| stage.envelope.peak()).fold(0.0, f32::max);
         let bar_top = HEAD + TITLE + WAVEFORM + GAP;
@@ -254,7 +255,7 @@ impl Figure {
             .collect();
         canvas.band(&columns, opaque(PALETTE[0]))?;
         let label = |decibels: f64| format!("{:.0}", decibels + 0.0).replace('-', "\u{2212}");
-        // The lower end, which has the label of the upper one, would touch the spectrogram's.
+        // The label of the lower end would touch that of the spectrogram, so it is empty.
         for (place, label) in
             [(1.0, label(highest)), (0.5, "\u{2212}\u{221e}".to_owned()), (0.0, String::new())]
         {
@@ -298,7 +299,7 @@ impl Figure {
         canvas.text((bar.right() + 58.0, bar.y(0.5)), unit, (Anchor::Middle, true), (SMALL, INK))
     }
 
-    /// Horizontal lines and labels of an axis, and vertical lines at the labels of time.
+    /// Draws horizontal lines and labels of an axis, and vertical lines at the labels of time.
     fn grid<B: DrawingBackend>(
         &self,
         canvas: &mut Canvas<B>,
@@ -322,7 +323,7 @@ impl Figure {
         self.x(area, slots * SLOT_SECONDS).min(area.right())
     }
 
-    /// A line through columns; one column alone has its width.
+    /// Computes the points of a line through columns; a single column is drawn with its width.
     fn run<const N: usize>(
         &self,
         area: Area,

@@ -56,7 +56,7 @@ fn colour(shade: u8) -> [u8; 3] {
     })
 }
 
-/// A PNG file of 8-bit indices into a palette, or of colours.
+/// Encodes a PNG file of 8-bit indices into a palette, or of colours.
 fn encode_png(
     width: usize,
     height: usize,

@@ -29,7 +29,7 @@ impl FrequencyScale {
         }
     }
 
-    /// The frequency at a place, Hz: the inverse of [`fraction`](Self::fraction).
+    /// The frequency at a position, Hz: the inverse of [`fraction`](Self::fraction).
     #[must_use]
     pub fn hertz(self, fraction: f64, highest_hertz: f64) -> f64 {
         match self {

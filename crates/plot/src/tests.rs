@@ -120,7 +120,7 @@ fn envelopes_and_means_stay_small_and_true() {
     assert_eq!(means.smoothed(12)[1].1, [(1.5 + 5.5 + 9.5) / 3.0, 1.0]);
 }
 
-/// Of lines wider than a pixel, plotters would draw spikes at narrow angles.
+/// For lines wider than a pixel, plotters would draw spikes at narrow angles.
 #[test]
 fn a_dense_line_stays_within_its_values() {
     let (width, height) = (300.0, 200.0);
@@ -149,7 +149,7 @@ fn characters_that_the_font_lacks_are_question_marks_in_a_bitmap() {
     ] {
         assert_eq!(in_font(name.chars()).collect::<String>(), shown);
     }
-    // The font's own table of segments, which ends with that of 0xffff.
+    // The font's table of segments, which ends with the segment of 0xffff.
     let number = |at: usize| u16::from_be_bytes([FONT[at], FONT[at + 1]]);
     let offset = |at: usize| usize::from(number(at)) << 16 | usize::from(number(at + 2));
     let record =

@@ -19,7 +19,7 @@ impl Default for Envelope {
 }
 
 impl Envelope {
-    /// An envelope of no samples.
+    /// Creates an envelope without samples.
     #[must_use]
     pub fn new() -> Self {
         Self { merged: 16, samples: 0, columns: Vec::new() }
@@ -87,7 +87,7 @@ impl<const N: usize> Default for Means<N> {
 }
 
 impl<const N: usize> Means<N> {
-    /// Means of no slots.
+    /// Creates means without slots.
     #[must_use]
     pub fn new() -> Self {
         Self { merged: 1, slots: 0, sums: Vec::new() }
@@ -122,7 +122,7 @@ impl<const N: usize> Means<N> {
         })
     }
 
-    /// Like [`columns`](Self::columns), each mean over at least this number of slots around it.
+    /// Like [`columns`](Self::columns), with each mean over at least `slots` slots around it.
     pub(crate) fn smoothed(&self, slots: usize) -> Vec<(f64, [f64; N])> {
         let reach = slots.div_ceil(self.merged) / 2;
         let columns: Vec<_> = self.columns().collect();

@@ -2,7 +2,7 @@
 
 use super::SamplerError;
 
-/// Refuses a value of which `holds` is false.
+/// Returns an error for the setting `name` unless `holds`.
 pub(super) fn check(
     name: &'static str,
     value: f64,
@@ -12,22 +12,22 @@ pub(super) fn check(
     if holds { Ok(()) } else { Err(SamplerError::Setting { name, value, expected }) }
 }
 
-/// Refuses numbers that are not finite, zero and negative ones.
+/// Returns an error unless `value` is finite and above 0.
 pub(super) fn check_positive(name: &'static str, value: f64) -> Result<(), SamplerError> {
     check(name, value, "a finite number above 0", value.is_finite() && value > 0.0)
 }
 
-/// Refuses numbers that are not finite, and negative ones.
+/// Returns an error unless `value` is finite and at least 0.
 pub(super) fn check_from_zero(name: &'static str, value: f64) -> Result<(), SamplerError> {
     check(name, value, "a finite number from 0", value.is_finite() && value >= 0.0)
 }
 
-/// Refuses an acceptance probability that no step reaches.
+/// Returns an error unless `acceptance` is in (0, 1).
 pub(super) fn check_acceptance(name: &'static str, acceptance: f64) -> Result<(), SamplerError> {
     check(name, acceptance, "in (0, 1)", acceptance > 0.0 && acceptance < 1.0)
 }
 
-/// Refuses a setting that does not go with another, or with a sampler.
+/// Returns an error unless `holds`: `setting` cannot be combined with `with`, a sampler or another setting.
 pub(super) fn check_combination(
     setting: &'static str,
     with: &'static str,

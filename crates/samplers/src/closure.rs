@@ -1,10 +1,10 @@
-//! A closure as a target.
+//! Targets defined by closures.
 
 use super::{Minibatch, Real, Target};
 
-/// A posterior density of `dimension` unknowns, proportional to `exp(-U(theta))`, by a closure that writes the gradient
-/// of `U` at its first argument into its second (`dimension` numbers each) and returns `U`: finite where the density is
-/// not zero, infinite elsewhere.
+/// Creates a target of `dimension` unknowns from a closure; its density is proportional to `exp(-U(theta))`. The
+/// closure receives `theta` and writes the gradient of `U` into its second argument (`dimension` numbers each). It
+/// returns `U`: finite where the density is positive, infinite elsewhere.
 ///
 /// The closure must return equal values for equal states, as samplers may reuse them ([`Target::is_fixed`]). For minibatches,
 /// independent blocks or metrics, implement [`Target`].
@@ -27,7 +27,7 @@ pub fn from_fn<T: Real, F: FnMut(&[T], &mut [T]) -> f64>(dimension: usize, poten
     FromFn { dimension, potential, gradient: Vec::new() }
 }
 
-/// A closure as a target; made by [`from_fn`].
+/// A target defined by a closure; created by [`from_fn`].
 #[derive(Debug, Clone)]
 pub struct FromFn<T, F> {
     dimension: usize,

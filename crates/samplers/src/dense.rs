@@ -3,8 +3,8 @@
 use super::Real;
 use super::vector::dot;
 
-/// Replaces the lower triangle of `a` (`n x n`) by its Cholesky factor `L`, `L L' = a`, and clears the rest.
-/// Returns false, with undefined contents, if `a` is not positive definite.
+/// Replaces the lower triangle of `a` (`n x n`) by its Cholesky factor `L`, `L L' = a`, and sets the upper triangle to
+/// 0. Returns false, with undefined contents, if `a` is not positive definite.
 pub(super) fn cholesky<T: Real>(a: &mut [T], n: usize) -> bool {
     for j in 0..n {
         for k in 0..j {
@@ -58,8 +58,8 @@ pub(super) fn log_determinant<T: Real>(l: &[T], n: usize) -> f64 {
     2.0 * (0..n).map(|i| libm::log(l[i * n + i].widen())).sum::<f64>()
 }
 
-/// Eigenvectors (`n x n`, one a column) followed by eigenvalues of the symmetric `a`, which is destroyed:
-/// cyclic Jacobi rotations.
+/// Writes the eigenvectors (`n x n`, one per column) and then the eigenvalues of the symmetric `a` to `into`, by cyclic
+/// Jacobi rotations. Overwrites `a`.
 pub(super) fn eigen(a: &mut [f64], n: usize, into: &mut Vec<f64>) {
     into.clear();
     into.extend((0..n * n).map(|k| f64::from(k % (n + 1) == 0)));
@@ -98,8 +98,8 @@ pub(super) fn eigen(a: &mut [f64], n: usize, into: &mut Vec<f64>) {
     into.extend((0..n).map(|i| a[i * n + i]));
 }
 
-/// Replaces the symmetric `a` (`n x n`) by a root `L L' = a`; directions without variance get columns of zeros, and negative
-/// eigenvalues count as zero.
+/// Replaces the symmetric `a` (`n x n`) by a root `L`, `L L' = a`. Directions without variance get columns of zeros;
+/// negative eigenvalues count as zero.
 pub(super) fn semidefinite_root(a: &mut [f64], n: usize) {
     let given = a.to_vec();
     let largest = (0..n).map(|i| a[i * n + i]).fold(0.0, f64::max);
@@ -112,7 +112,8 @@ pub(super) fn semidefinite_root(a: &mut [f64], n: usize) {
         }
         let pivot = a[j * n + j];
         let varies = pivot > 1e-12 * largest;
-        // Beside a pivot of no more than rounding, a semidefinite matrix has entries below its root.
+        // A semidefinite matrix has `|a_ij| <= sqrt(a_ii a_jj)`: beside a pivot at rounding level, entries are small
+        // too.
         let beside = a[j * n + j + 1..(j + 1) * n].iter().fold(0.0, |a: f64, b| a.max(b.abs()));
         if pivot < -1e-12 * largest || !varies && beside > 2e-6 * largest {
             clipped_root(given, n, a);
@@ -125,7 +126,8 @@ pub(super) fn semidefinite_root(a: &mut [f64], n: usize) {
     }
 }
 
-/// Writes `v sqrt(max(lambda, 0))` of every eigenvector `v` of `matrix` to the columns of `root`.
+/// Writes `v sqrt(max(lambda, 0))` to the columns of `root`, for every eigenvector `v` of `matrix` with eigenvalue
+/// `lambda`.
 fn clipped_root(mut matrix: Vec<f64>, n: usize, root: &mut [f64]) {
     let mut both = Vec::new();
     eigen(&mut matrix, n, &mut both);
@@ -177,7 +179,7 @@ mod tests {
         }
     }
 
-    /// Each with the matrix of its clipped eigenvalues.
+    /// Each case is a matrix and its copy with negative eigenvalues set to 0.
     #[test]
     fn roots_of_indefinite_matrices_clip_their_eigenvalues() {
         let cases = [
@@ -199,7 +201,7 @@ mod tests {
     #[test]
     fn factors_know_what_is_nothing_at_any_scale() {
         assert!(!cholesky(&mut [0.0], 1) && cholesky(&mut [1e-300], 1));
-        // Of rank one: the variance of the second direction is rounding alone.
+        // Rank one: the variance of the second direction is at rounding level.
         for scale in [1e-20, 1.0, 1e20] {
             let mut root = [4.0, 2.0, 2.0, 1.0 + 1e-15].map(|value| scale * value);
             semidefinite_root(&mut root, 2);

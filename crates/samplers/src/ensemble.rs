@@ -1,4 +1,4 @@
-//! Ensemble-chain adaptation: each chain of an ensemble moves with an inverse Hessian made from the others.
+//! Ensemble-chain adaptation: each chain of an ensemble moves with an inverse Hessian built from the others.
 
 use super::lbfgs::InverseHessian;
 use super::{InitialScale, Real, Target};
@@ -57,7 +57,7 @@ impl<T: Real> Ensemble<T> {
         theta.copy_from_slice(&self.members[self.slot].state);
     }
 
-    /// Potential and gradient where the chain to be moved is: those that were kept, if the target is fixed.
+    /// Writes the potential and gradient of the chain to be moved; uses the stored ones if the target is fixed.
     pub fn evaluate(&self, target: &mut dyn Target<T>, potential: &mut [f64], gradient: &mut [T]) {
         let member = &self.members[self.slot];
         if target.is_fixed() {
@@ -79,7 +79,7 @@ impl<T: Real> Ensemble<T> {
         order.sort_unstable_by(|&a, &b| {
             members[b].potential[block].total_cmp(&members[a].potential[block]).then(a.cmp(&b))
         });
-        // Two passes: the scale of the first matrix may depend on the pairs.
+        // Two passes: the scale of the initial matrix may depend on the pairs.
         let mut scale = initial.without_pairs();
         for pass in 0..2 {
             let mut last = &members[order[0]];
@@ -108,7 +108,7 @@ impl<T: Real> Ensemble<T> {
         }
     }
 
-    /// Stores the chain that was moved and turns to the next. Blocks that did not move keep their gradient.
+    /// Stores the moved chain and advances to the next. Blocks that did not move keep their state and gradient.
     pub fn finish(&mut self, theta: &[T], gradient: &[T], potential: &[f64], moved: impl Fn(usize) -> bool) {
         let member = &mut self.members[self.slot];
         for block in (0..potential.len()).filter(|&block| moved(block)) {
@@ -132,7 +132,7 @@ impl<T: Real> Ensemble<T> {
         self.stale = self.started;
     }
 
-    /// Puts every chain at the next state.
+    /// Resets the ensemble: the next [`begin`](Self::begin) puts every chain at its state.
     pub fn forget(&mut self) {
         (self.started, self.stale, self.slot) = (false, false, 0);
     }
@@ -154,7 +154,8 @@ impl<T: Real> Ensemble<T> {
 mod tests {
     use super::*;
 
-    /// States on one axis of `x^4 / 4`: the curvature between neighbours says which pairs were taken, and in which order.
+    /// States on one axis of `x^4 / 4`: the curvature between neighbours shows which pairs were used, and in which
+    /// order.
     #[test]
     fn pairs_lie_between_neighbours_and_the_last_is_the_lowest() {
         let mut ensemble = Ensemble::new(2, 1, 4);

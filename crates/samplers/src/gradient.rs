@@ -63,7 +63,7 @@ impl Subsample {
         }
     }
 
-    /// Of a target without data terms there is nothing to choose: its gradient is that of the prior.
+    /// Returns the data of this step: all terms if no size is set or the target has no data terms.
     fn get(&self, terms: usize) -> Minibatch<'_> {
         match self.size {
             Some(_) if terms > 0 => Minibatch::subsample(&self.indices, terms),
@@ -79,9 +79,9 @@ pub(super) struct Engine<T> {
     pub dimension: usize,
     pub blocks: usize,
     subsample: Subsample,
-    /// Whether gradients are those of all data for now.
+    /// Whether gradients currently use all data, whatever the minibatch size.
     pub uses_all: bool,
-    /// Steps that have begun.
+    /// Number of steps begun.
     pub iteration: u64,
     pub gradient: Vec<T>,
     last: Last<T>,
@@ -92,24 +92,24 @@ pub(super) struct Engine<T> {
 struct Last<T> {
     theta: Vec<T>,
     gradient: Vec<T>,
-    /// Whether each block ran away since then; empty if that is not watched.
+    /// Whether the last move of each block ran away; empty if the sampler does not check it.
     ran_away: Vec<bool>,
 }
 
 /// Energy errors beyond this many nats count as divergences, as in Stan.
 pub(super) const DIVERGENCE: f64 = 1000.0;
 
-/// Whether a tested move of this energy error, minus the logarithm of its acceptance ratio, has diverged.
+/// Whether a tested move has diverged, given its energy error (minus the logarithm of its acceptance ratio).
 pub(super) fn is_divergence(error: f64) -> bool {
     error.is_nan() || error >= DIVERGENCE
 }
 
-/// Rise of the potential, in nats per parameter, beyond which a step ran away.
+/// Rise of the potential, in nats per parameter, above which a move has run away.
 const RUNAWAY: f64 = 1000.0;
 
-/// Whether a move between two states of one block ran away: the rise of the potential, by the trapezoidal rule from the
-/// gradients at both ends. Only coordinates that move away from zero count: near zero the slope of a positive parameter may be
-/// infinite where its potential hardly rises.
+/// Whether a move between two states of one block ran away: its estimated rise of the potential is above the limit. The
+/// estimate is the trapezoidal rule on the gradients at both ends. Only coordinates that move away from zero count:
+/// near zero, the slope of a positive parameter may be infinite although its potential hardly rises.
 pub(super) fn is_runaway<T: Real>(states: [&[T]; 2], gradients: [&[T]; 2]) -> bool {
     let slopes = gradients[0].iter().zip(gradients[1]).map(|(&a, &b)| a.widen() + b.widen());
     let moves = states[0].iter().zip(states[1]);
@@ -127,7 +127,7 @@ pub(super) struct Block<T> {
 }
 
 impl<T: Real> Block<T> {
-    /// Takes the move back if it has diverged.
+    /// Reverts the move if it has diverged.
     pub fn settle(&mut self, theta: &mut [T]) {
         self.diverged = !is_sound(theta);
         if self.diverged {
@@ -175,12 +175,12 @@ impl<T: Real> Engine<T> {
         if self.uses_all { Minibatch::full(target.terms()) } else { self.subsample(target) }
     }
 
-    /// Whether gradients are those of subsamples.
+    /// Whether a minibatch size is set.
     pub fn subsamples(&self) -> bool {
         self.settings.minibatch.is_some()
     }
 
-    /// The subsample of this step, whether or not it is in use.
+    /// The subsample of this step, even if the gradients use all data.
     pub fn subsample(&self, target: &dyn Target<T>) -> Minibatch<'_> {
         self.subsample.get(target.terms())
     }
@@ -192,11 +192,12 @@ impl<T: Real> Engine<T> {
         target.gradient(theta, batch, &mut self.gradient);
     }
 
-    /// Like [`evaluate`](Self::evaluate) for a single chain; counts its last move as a divergence if it ran away or if its energy
-    /// error, `weight` times the change of the squared gradient, is too large. `weight` is 0 where a metric moves the state.
-    pub fn evaluate_and_watch(&mut self, target: &mut dyn Target<T>, theta: &[T], weight: f64) {
+    /// Like [`evaluate`](Self::evaluate) for a single chain; also marks its previous move as diverged if it ran away or
+    /// its energy error is too large. The energy error is `weight` times the change of the squared gradient; `weight`
+    /// is 0 where a metric moves the state.
+    pub fn evaluate_and_check_divergence(&mut self, target: &mut dyn Target<T>, theta: &[T], weight: f64) {
         self.evaluate(target, theta);
-        // A fold turns the slope round, however large it is.
+        // A fold reverses the slope, whatever its size: the energy error does not indicate divergence.
         let weight = if self.settings.mirror || target.is_folded() { 0.0 } else { weight };
         let Self { last, gradient, dimension, .. } = self;
         let ends = last.theta.chunks_exact(*dimension).zip(theta.chunks_exact(*dimension));
@@ -211,7 +212,7 @@ impl<T: Real> Engine<T> {
         self.keep(theta);
     }
 
-    /// Keeps `theta` as the state whose gradient was evaluated last.
+    /// Stores `theta` and its gradient as the last evaluated state.
     pub fn keep(&mut self, theta: &[T]) {
         let Self { last, gradient, .. } = self;
         last.theta.clear();
@@ -226,24 +227,24 @@ impl<T: Real> Engine<T> {
         (!theta.is_empty()).then_some(Start { gradient, state: Some(theta) })
     }
 
-    /// Takes `step` as the constant step from now on.
+    /// Sets the constant step size to `step`.
     pub fn set_step(&mut self, step: f64) {
         self.settings.step_size = StepSize::Constant(step);
     }
 
-    /// Forgets the last state, which has changed its coordinates.
+    /// Drops the last state, which belongs to previous coordinates or another target.
     pub fn forget(&mut self) {
         self.last = Last::default();
     }
 
-    /// `value` limited to the largest drift.
+    /// Returns a function that clamps a drift to the drift limit.
     pub fn limit(&self) -> impl Fn(T) -> T + Copy + use<T> {
         let limit = T::narrow(self.settings.drift_limit);
         move |drift| drift.max(-limit).min(limit)
     }
 
-    /// Report of a step, given of each block whether its move was taken back. Blocks that ran away before diverged, too; one
-    /// that did both counts once.
+    /// Returns the report of a step; `taken_back` marks the blocks whose move was reverted. Blocks whose previous move
+    /// ran away also count as diverged. A block counts at most once.
     pub fn step(&self, step_size: f64, taken_back: impl Iterator<Item = bool>) -> Step {
         let (mut lost, mut divergences) = (0, 0);
         let ran_away = self.last.ran_away.iter().copied().chain(std::iter::repeat(false));
@@ -270,7 +271,7 @@ mod tests {
             subsample.draw(5);
             subsample.get(5).iter().for_each(|term| counts[term] += 1);
         }
-        // Each has the law of 100,000 tries of one in five, of deviation 126.
+        // Each count is a sum of 100,000 trials of probability 1/5, with standard deviation 126.
         assert!(counts.iter().all(|count| (19_370..20_630).contains(count)), "{counts:?}");
     }
 

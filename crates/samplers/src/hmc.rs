@@ -1,4 +1,4 @@
-//! Hamiltonian Monte Carlo with unit mass or a given one.
+//! Hamiltonian Monte Carlo with unit mass or a given mass matrix.
 //!
 //! Draw `p ~ N(0, M)`, follow `theta' = M^-1 p, p' = -grad U` for `L` leapfrog steps of size `eps`, accept with
 //! probability `min(1, exp(H(start) - H(end)))`. Every block has its own step, momentum and test. Once
@@ -8,9 +8,9 @@
 //! two energies exchanged. Step size: dual averaging during burn-in; jittered as in `quasi-newton-mcmc` section 6.
 //! **Cost.** `L + 1` full gradients and two potentials per step. **Bias.** None.
 //! **Use where** full gradients are affordable and a good trajectory length is known. The reference for all others.
-//! **Do not use where** correlations are strong, unless the metric is dense: the default of at most ten steps does not reach
-//! across them. Nor where scales vary over the target (funnels): one step cannot fit all of it, and divergences are the sign. Use
-//! [`Nuts`](super::Nuts) where the trajectory length is unknown.
+//! **Do not use where** correlations are strong, unless the metric is dense: the default of at most ten steps does not
+//! cross the target along them. Nor where scales vary over the target (funnels): no single step suits all of it, which
+//! divergences indicate. Use [`Nuts`](super::Nuts) where the trajectory length is unknown.
 
 use super::trajectory::{Map, Trajectory};
 use super::{HmcSettings, Matrix, Real, Sampler, SamplerError, Step, Target};
@@ -23,7 +23,7 @@ pub struct Hmc<T> {
 }
 
 impl<T: Real> Hmc<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns.
+    /// Creates a sampler for `blocks` independent blocks of `dimension` unknowns.
     ///
     /// # Errors
     /// If a setting is out of range.
@@ -36,7 +36,7 @@ impl<T: Real> Hmc<T> {
         Ok(Self { trajectory: Trajectory::new(dimension, blocks, settings, Map::Identity, 0, streams)? })
     }
 
-    /// The sampler with mass matrix `M` in every block, best near the inverse of the posterior covariance.
+    /// Sets the mass matrix `M` of every block, best near the inverse of the posterior covariance.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive definite.

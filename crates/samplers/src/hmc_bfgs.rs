@@ -1,4 +1,4 @@
-//! HMC-BFGS: Hamiltonian Monte Carlo whose mass matrix is an L-BFGS Hessian made from an ensemble of chains.
+//! HMC-BFGS: Hamiltonian Monte Carlo whose mass matrix is an L-BFGS Hessian built from an ensemble of chains.
 //!
 //! Step `t` moves chain `t mod K` by one HMC proposal with mass matrix `B = H^-1`. `H` comes from the other `K - 1` chains:
 //! sorted by potential, pairs between neighbours, pairs with `s'y <= 0` dropped. `H` does not depend on the chain that moves, so
@@ -6,13 +6,13 @@
 //!
 //! **Source.** `quasi-newton-mcmc` sections 3 and 4.2, algorithm 1, with the square root of
 //! [`lbfgs`](super::lbfgs) instead of eqs. 8-11. Momenta are whitened: `p = S^-T z` is never formed.
-//! **Cost.** As HMC, plus `2 K dimension` multiplications per leapfrog step; memory `3 K dimension`. Draws are those of `K`
-//! chains in turn: assess mixing within each chain and add the effective sizes up.
+//! **Cost.** As HMC, plus `2 K dimension` multiplications per leapfrog step; memory `3 K dimension`. Draws are those of
+//! `K` chains in turn: assess mixing within each chain and add the effective sizes.
 //! **Bias.** None.
 //! **Use where** correlations are strong and gradients affordable. `K` about 5 in high dimension, or slightly more than half the
 //! dimension in low.
-//! **Do not use where** the Hessian varies much or is indefinite: pairs average it away. `K` chains share the steps, so burn-in
-//! takes `K` times as many.
+//! **Do not use where** the Hessian varies much or is indefinite: pairs average over the variation. `K` chains share
+//! the steps, so burn-in needs `K` times as many.
 
 use super::checks::check;
 use super::ensemble::Ensemble;
@@ -46,7 +46,7 @@ pub struct HmcBfgs<T> {
 }
 
 impl<T: Real> HmcBfgs<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns, each with an ensemble of its own.
+    /// Creates a sampler for `blocks` independent blocks of `dimension` unknowns, each with its own ensemble.
     ///
     /// # Errors
     /// If a setting is out of range.

@@ -5,15 +5,15 @@ use crate::Real;
 /// Sums of gradients and of states times gradients, in batches of steps.
 ///
 /// Under `exp(-U)`, by integration by parts, `E[dU/dx_i] = 0` and `E[(x_i - c) dU/dx_i] = 1` for any `c`; minibatch
-/// gradients are unbiased for both. At another temperature this holds of the gradient divided by it. The batches give the
-/// standard error.
+/// gradients are unbiased for both. At another temperature, both hold for the gradient divided by the temperature. The
+/// batches give the standard error.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct IdentitySums {
     width: usize,
     /// Steps in each batch.
     length: usize,
     steps: usize,
-    /// Of every batch and coordinate: sums of the gradient, of the state, and of their product.
+    /// For every batch and coordinate: sums of the gradient, of the state and of their product.
     batches: Vec<Vec<[f64; 3]>>,
 }
 
@@ -21,12 +21,12 @@ pub(crate) struct IdentitySums {
 const BATCHES: usize = 25;
 
 impl IdentitySums {
-    /// For about `steps` steps of a state of `width` numbers.
+    /// Creates empty sums for about `steps` steps of a state of `width` numbers.
     pub fn new(width: usize, steps: usize) -> Self {
         Self { width, length: (steps / BATCHES).max(1), steps: 0, batches: Vec::new() }
     }
 
-    /// Counts a state and the gradient there, of draws at `temperature`, above 0.
+    /// Adds a state and the gradient there; `temperature`, above 0, is that of the draws.
     pub fn add<T: Real>(&mut self, state: &[T], gradient: &[T], temperature: f64) {
         if self.steps.is_multiple_of(self.length) {
             self.batches.push(vec![[0.0; 3]; self.width]);
@@ -39,14 +39,15 @@ impl IdentitySums {
         }
     }
 
-    /// Of one coordinate: the sums of every full batch, divided by its length.
+    /// Iterates over the full batches: the means of gradient, state and product in one coordinate.
     fn of(&self, coordinate: usize) -> impl Iterator<Item = [f64; 3]> {
         let full = self.steps / self.length;
         self.batches[..full].iter().map(move |batch| batch[coordinate].map(|sum| sum / self.length as f64))
     }
 }
 
-/// The larger deviation of the two identities from their values, in standard errors, for one coordinate of the `runs`.
+/// Returns the larger deviation of the two identities from their expected values, in standard errors, for one
+/// coordinate of each of the `runs`. Returns 0 for fewer than eight batches.
 pub(crate) fn standard_errors<'a>(runs: impl Iterator<Item = (&'a IdentitySums, usize)>) -> f64 {
     let batches: Vec<[f64; 3]> = runs.flat_map(|(sums, coordinate)| sums.of(coordinate)).collect();
     let n = batches.len() as f64;

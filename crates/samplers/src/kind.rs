@@ -29,10 +29,10 @@ pub enum SamplerKind {
     Sgrhmc,
     /// [`Hmc`]: Hamiltonian Monte Carlo.
     Hmc,
-    /// [`MhBfgs`]: Metropolis-Hastings shaped by an ensemble.
+    /// [`MhBfgs`]: Metropolis-Hastings with a proposal covariance from an ensemble.
     #[cfg_attr(feature = "serde", serde(rename = "mh-bfgs"))]
     MhBfgs,
-    /// [`HmcBfgs`]: Hamiltonian Monte Carlo shaped by an ensemble.
+    /// [`HmcBfgs`]: Hamiltonian Monte Carlo with a mass matrix from an ensemble.
     #[cfg_attr(feature = "serde", serde(rename = "hmc-bfgs"))]
     HmcBfgs,
     /// [`Qnhmc`]: quasi-Newton Hamiltonian Monte Carlo.
@@ -44,33 +44,36 @@ pub enum SamplerKind {
     Newtonian,
 }
 
-/// Settings common to most samplers; `None` keeps the sampler's own default. `step_size`, `minibatch` and `drift_limit` are
-/// without effect on samplers that have none; any other setting that a sampler does not have is an error.
+/// Settings common to most samplers; `None` keeps the sampler's own default. `step_size`, `minibatch` and `drift_limit`
+/// have no effect on samplers without these settings. Any other setting that a sampler lacks is an error.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SamplerOptions {
-    /// The step size. Samplers without an acceptance test keep it. Accept-reject samplers keep its first value until a
-    /// [warm-up](Sampler::warm_up), which finds a step of its own; adaptation [without one](Sampler::adapt) starts from it.
+    /// The step size. Samplers without an acceptance test keep it. Samplers with a test keep its first value until a
+    /// [warm-up](Sampler::warm_up), which searches for a new step; adaptation [without a warm-up](Sampler::adapt)
+    /// starts from it.
     pub step_size: Option<StepSize>,
     /// Number of data terms in each gradient; accept-reject samplers always use all.
     pub minibatch: Option<usize>,
-    /// Fold every draw into the positive orthant, in the target's own coordinates: without a `metric`. A warm-up adapts the step
-    /// all the same, but `hamcmc`, `sghmc` and `sgnht` need a `step_size`. Not for samplers with an acceptance test and `sgrhmc`:
-    /// give them a [`Mirrored`] target.
+    /// Fold every draw into the positive orthant of the target's own coordinates; excludes a `metric`. A warm-up still
+    /// adapts the step, but `hamcmc`, `sghmc` and `sgnht` need a `step_size`. Not available for `sgrhmc` and samplers
+    /// with an acceptance test: pass them a [`Mirrored`] target.
     pub mirror: bool,
-    /// The largest drift per coordinate and step of a gradient sampler: with a metric in the coordinates of the warm-up, where
-    /// every deviation is about 1, else in the target's own.
+    /// The largest drift per coordinate and step of a gradient sampler. With a metric, it applies in the coordinates of
+    /// the warm-up, where every standard deviation is about 1, else in the target's own.
     pub drift_limit: Option<f64>,
-    /// Shape of the metric that a [warm-up](Sampler::warm_up) estimates. `None` is [`MetricShape::Diagonal`], but
-    /// [`MetricShape::None`] for samplers without an acceptance test that are given a step size or mirror, and for those that have
-    /// a metric of the target's or none to adapt (`sgrld`, `sgrhmc`, `nmc`), which allow no other.
+    /// Shape of the metric that a [warm-up](Sampler::warm_up) estimates. `None` means [`MetricShape::Diagonal`], with
+    /// two exceptions. It means [`MetricShape::None`] for samplers without an acceptance test that are given a step
+    /// size or mirror. `sgrld`, `sgrhmc` and `nmc`, which use the target's metric or none, allow only
+    /// [`MetricShape::None`].
     pub metric: Option<MetricShape>,
     /// The pairs of HAMCMC: [`Pairs::States`] unless given. [`Pairs::Moves`], as published, keep a bias at any step;
     /// `metropolis` does not allow them.
     pub pairs: Option<Pairs>,
     /// Test the moves of HAMCMC ([`Hamcmc::with_metropolis`]).
     pub metropolis: bool,
-    /// The mean acceptance probability that samplers with a test adapt their step to, in (0, 1); their own default if
-    /// `None`: 0.8 for Hamiltonian samplers, 0.574 for `mh-bfgs` and HAMCMC with a test and without a given step.
+    /// The mean acceptance probability to which samplers with a test adapt their step, in (0, 1). `None` keeps the
+    /// default of the sampler: 0.8 for Hamiltonian samplers, 0.574 for `mh-bfgs` and for HAMCMC with a test and without
+    /// a given step.
     pub target_acceptance: Option<f64>,
 }
 
@@ -104,7 +107,7 @@ impl SamplerKind {
         Self::Newtonian,
     ];
 
-    /// The name that [`FromStr`] understands.
+    /// The name that [`FromStr`] accepts.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -194,11 +197,12 @@ impl SamplerKind {
         })
     }
 
-    /// Refuses options that the sampler does not have.
+    /// Returns an error for options that the sampler does not have.
     fn check(self, options: &SamplerOptions) -> Result<(), SamplerError> {
         let off = |setting, on: bool, has: bool| check_combination(setting, self.name(), has || !on);
         let is_hamcmc = self == Self::Hamcmc;
-        // A fold leaves HAMCMC without its shadow test, and friction without a metric that makes it fit.
+        // Mirroring excludes the shadow test of HAMCMC, and the metric that suits the target to the friction of the
+        // others.
         let needs_step = matches!(self, Self::Hamcmc | Self::Sghmc | Self::Sgnht);
         // A given step of HAMCMC is not adapted.
         let adapts = is_hamcmc && options.metropolis && options.step_size.is_none();
@@ -222,8 +226,8 @@ impl SamplerKind {
         !matches!(self, Self::Sgrld | Self::Sgrhmc | Self::Newtonian)
     }
 
-    /// Whether the sampler accepts or rejects its moves by a test, which takes full gradients and, where there is a step, adapts
-    /// it to the acceptance. HAMCMC has one [by choice](SamplerOptions::metropolis), and is not among them.
+    /// Whether the sampler always has an acceptance test. A test needs full gradients and adapts the step, if any, to
+    /// its acceptance. False for HAMCMC, whose test is [optional](SamplerOptions::metropolis).
     #[must_use]
     pub fn has_test(self) -> bool {
         matches!(self, Self::Hmc | Self::MhBfgs | Self::HmcBfgs | Self::Qnhmc | Self::Nuts | Self::Newtonian)
@@ -234,7 +238,7 @@ impl SamplerKind {
         if !self.has_warm_up() {
             return None;
         }
-        // Folding draws at zero needs coordinates in which zero is where it was.
+        // Draws are folded at zero in the target's coordinates; a metric would move this point.
         let is_given = !self.has_test() && options.step_size.is_some();
         let is_plain = is_given || options.mirror;
         let metric =
@@ -245,10 +249,10 @@ impl SamplerKind {
 
 /// The smallest curvature of a pair, in preconditioned coordinates.
 const MIN_CURVATURE: f64 = 1e-2;
-/// Acceptance that HAMCMC's step aims for, of a shadow test and of a Metropolis test.
+/// Target acceptance of HAMCMC's step, of a shadow test and of a Metropolis test.
 const ACCEPTANCE: [f64; 2] = [0.98, 0.574];
 
-/// `is_raw`: it moves in the target's coordinates, where curvature has any scale.
+/// Builds HAMCMC; `is_raw` if it moves in the target's coordinates, where curvature may have any scale.
 fn hamcmc<T: Real>(
     dimension: usize,
     blocks: usize,
@@ -258,7 +262,7 @@ fn hamcmc<T: Real>(
     let initial_scale = if is_raw { InitialScale::Pairs(1.0) } else { InitialScale::Fixed(1.0) };
     let settings = HamcmcSettings { gradient, initial_scale, ..HamcmcSettings::default() };
     let pairs = options.pairs.unwrap_or(Pairs::States);
-    // States make one pair less of the same memory.
+    // For equal memory, states form one pair fewer than moves.
     let memory = settings.memory + usize::from(pairs == Pairs::States);
     let sampler = Hamcmc::new(dimension, blocks, HamcmcSettings { memory, ..settings }, streams)?
         .with_pairs(pairs)?

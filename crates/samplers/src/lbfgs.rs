@@ -1,4 +1,4 @@
-//! The limited-memory BFGS inverse Hessian in product form, which gives its root and so draws from it.
+//! The limited-memory BFGS inverse Hessian in product form, which provides its square root and thereby draws from it.
 //!
 //! With pairs `s = theta' - theta`, `y = grad U(theta') - grad U(theta)` and `B = H^-1`, each pair updates a
 //! square root `S S^T = H` and its inverse transpose `C C^T = B` (Brodlie, Gourlay and Greenstadt 1973):
@@ -21,8 +21,8 @@ use super::{Real, SamplerError};
 pub enum InitialScale {
     /// Always this `gamma`, as in the papers. Safe up to the inverse of the largest curvature.
     Fixed(f64),
-    /// The smallest `s'y / y'y` of the pairs in use, or the given `gamma` until there is one: no scale to
-    /// choose, and it depends on nothing but the pairs.
+    /// The smallest `s'y / y'y` of the pairs in use, or the given `gamma` without pairs. It needs no tuning, and
+    /// depends on the pairs alone.
     Pairs(f64),
 }
 
@@ -37,7 +37,7 @@ impl InitialScale {
         T::narrow(gamma)
     }
 
-    /// `gamma` for the usable ones of these pairs `(s, y)`.
+    /// Returns `gamma` for the usable pairs `(s, y)` among `pairs`.
     pub(super) fn scale<'a, T: Real>(self, pairs: impl Iterator<Item = (&'a [T], &'a [T])>) -> T {
         match self {
             Self::Fixed(_) => self.without_pairs(),
@@ -52,7 +52,7 @@ impl InitialScale {
 
 /// An inverse Hessian `H` built from pairs `(s, y)`, with products by `H`, `B = H^-1` and their roots.
 ///
-/// Products cost `O(pairs * dimension)`, adding a pair as much again; nothing allocates after construction.
+/// Products cost `O(pairs * dimension)`, as does adding a pair; nothing allocates after construction.
 #[derive(Debug, Clone)]
 pub struct InverseHessian<T> {
     dimension: usize,
@@ -61,7 +61,7 @@ pub struct InverseHessian<T> {
     scale: T,
     s: Vec<T>,
     y: Vec<T>,
-    // B s of each pair, with B before that pair, and the vector q.
+    // `B s` of each pair, with `B` before its update, and the vector `q`.
     bs: Vec<T>,
     q: Vec<T>,
     sy: Vec<T>,
@@ -69,7 +69,7 @@ pub struct InverseHessian<T> {
 }
 
 impl<T: Real> InverseHessian<T> {
-    /// The identity in `dimension` unknowns, with room for `capacity` pairs.
+    /// Creates the identity in `dimension` unknowns, with room for `capacity` pairs.
     #[must_use]
     pub fn new(dimension: usize, capacity: usize) -> Self {
         let zeros = || vec![T::zero(); dimension * capacity];
@@ -87,7 +87,7 @@ impl<T: Real> InverseHessian<T> {
         }
     }
 
-    /// Forgets all pairs and starts again from `scale * I`, `scale > 0`.
+    /// Removes all pairs and resets `H` to `scale * I`, `scale > 0`.
     pub fn reset(&mut self, scale: T) {
         self.pairs = 0;
         self.scale = scale;
@@ -147,8 +147,8 @@ impl<T: Real> InverseHessian<T> {
         &of[pair * self.dimension..][..self.dimension]
     }
 
-    /// `v <- S v` with `S S^T = H`: a standard normal `v` becomes a draw from `N(0, H)`. `v`, as that of the other products, has
-    /// as many numbers as the dimension.
+    /// `v <- S v` with `S S^T = H`: a standard normal `v` becomes a draw from `N(0, H)`. In all products, `v` has
+    /// `dimension` numbers.
     pub fn multiply_root(&self, v: &mut [T]) {
         let root = self.scale.sqrt();
         v.iter_mut().for_each(|v| *v *= root);
@@ -248,14 +248,14 @@ mod tests {
 
     #[test]
     fn curvature_that_is_rounding_is_no_curvature() {
-        // Whatever the lengths of the two.
+        // At any lengths of `s` and `y`.
         for (a, b) in [(1.0, 1.0), (1e4, 1e-4), (1e-4, 1e4), (1e4, 1e4)] {
             let usable = |curvature: f64| InverseHessian::is_usable(&[a, 0.0], &[curvature * b, b]);
             assert!(usable(1e-6) && !usable(1e-9) && !usable(-1e-6));
         }
     }
 
-    /// Of pairs that are usable by themselves.
+    /// The pairs are usable, but their products with `B` overflow or underflow.
     #[test]
     fn what_leaves_the_range_of_numbers_is_not_pushed() {
         for (scale, s, y) in [(1e-308, 10.0, 1.0), (1e308, 1e-10, 1e10)] {

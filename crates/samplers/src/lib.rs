@@ -1,9 +1,10 @@
 //! Gradient and curvature samplers for any posterior.
 //!
-//! A posterior is a [`Target`]: its shape, its gradient on a minibatch of data, its potential. A [`Sampler`] moves a state of
-//! `dimension x blocks` numbers; blocks are independent, with their own memory and seeds. [`Chain`] checks that the two fit
-//! and runs the loop; [`SamplerKind`] builds a sampler by name, with a [warm-up](Preconditioned) that fits targets of any
-//! scale; [`sample`] runs several chains and [warns](SampleResult::warnings) of draws not to be trusted.
+//! A posterior is a [`Target`]: its shape, its gradient on a minibatch of data, its potential. A [`Sampler`] moves a
+//! state of `dimension x blocks` numbers; blocks are independent, with their own memory and seeds. [`Chain`] checks
+//! that sampler and target match, and runs the loop. [`SamplerKind`] builds a sampler by name, with a
+//! [warm-up](Preconditioned) that suits targets of any scale. [`sample`] runs several chains and
+//! [warns](SampleResult::warnings) of unreliable draws.
 //!
 //! ```
 //! use alphamf_samplers::random::SeedTree;
@@ -25,11 +26,11 @@
 //!
 //! # Which sampler
 //!
-//! In doubt: [`Nuts`]. Gradients of minibatches only: [`Hamcmc`], [`Sghmc`] or [`Sgld`]. Second derivatives at little cost:
-//! [`Newtonian`]. *Exact* is the stationary distribution: "yes" is the target at any step size; "as the step falls" means that
-//! the bias goes to zero with the step ([`StepSize`]) and that minibatches are allowed, for a target with a smooth gradient of
-//! bounded slope (see [`Mirrored`] for targets without). The page of each sampler gives its source, cost, bias, and where not to
-//! use it.
+//! In doubt, use [`Nuts`]. If only minibatch gradients are affordable, use [`Hamcmc`], [`Sghmc`] or [`Sgld`]; if second
+//! derivatives are cheap, [`Newtonian`]. The column *exact* describes the stationary distribution. "Yes" means the
+//! target at any step size. "As the step falls" means that the bias goes to zero with the step ([`StepSize`]) and that
+//! minibatches are allowed. This requires a target with a smooth gradient of bounded slope; for other targets, see
+//! [`Mirrored`]. The page of each sampler gives its source, cost and bias, and where not to use it.
 //!
 //! | sampler | name | needs | exact | use it where |
 //! |---|---|---|---|---|
@@ -49,32 +50,33 @@
 //! | [`Sgfs`] | | gradient of each data term | as the step falls; at long steps the posterior's Gaussian limit | many data terms, few parameters |
 //! | [`Psgld`] | `psgld` | gradient | no, nor with its correction | speed matters more than exactness |
 //!
-//! Whatever a sampler needs, the [warm-up](Preconditioned) finds its step by the potential; a
-//! [given step](SamplerOptions::step_size) needs none.
+//! For any sampler, the [warm-up](Preconditioned) needs the potential to find a step, unless a [step is
+//! given](SamplerOptions::step_size).
 //!
-//! The two without a name are comparators: [`SamplerKind`] does not build them. Every sampler but [`Newtonian`], which works by
-//! [`Sites`], needs the gradient, and "potential" comes on top. A target offers more by [`Target::metric`],
-//! [`Target::curvature`] and [`Target::sites`]; [`Chain::new`] refuses one that lacks what its sampler needs.
+//! The two samplers without a name are comparators: [`SamplerKind`] does not build them. Every sampler needs the
+//! gradient, except [`Newtonian`], which uses [`Sites`]; "potential" is needed in addition. A target offers further
+//! capabilities by [`Target::metric`], [`Target::curvature`] and [`Target::sites`]. [`Chain::new`] returns an error if
+//! the target lacks one that the sampler needs.
 //!
 //! # Sources
 //!
-//! By the short names used in the documentation: `hamcmc-2016` is Simsekli and others, "Stochastic
-//! quasi-Newton Langevin Monte Carlo"; `complete-recipe` Ma, Chen and Fox, "A complete recipe for stochastic
-//! gradient MCMC" (2015); `quasi-newton-mcmc` Zhang and Sutton, "Quasi-Newton methods for Markov chain Monte
-//! Carlo" (2011); `quasi-newton-hmc` Fu, Luo and Zhang, "Quasi-Newton Hamiltonian Monte Carlo" (2016);
-//! `newtonian` Arora and others, "Newtonian Monte Carlo" (2019).
+//! Short names used in the documentation: `hamcmc-2016` is Simsekli and others, "Stochastic quasi-Newton Langevin Monte
+//! Carlo"; `complete-recipe` Ma, Chen and Fox, "A complete recipe for stochastic gradient MCMC" (2015);
+//! `quasi-newton-mcmc` Zhang and Sutton, "Quasi-Newton methods for Markov chain Monte Carlo" (2011); `quasi-newton-hmc`
+//! Fu, Luo and Zhang, "Quasi-Newton Hamiltonian Monte Carlo" (2016); `newtonian` Arora and others, "Newtonian Monte
+//! Carlo" (2019).
 //!
 //! # Positive parameters
 //!
 //! [`Mirrored`] and [`LogMapped`] turn a target on the positive orthant into one on the whole space, for any sampler;
-//! [`Scaled`] measures parameters in units. All three offer what the inner target does. Gradient samplers can
-//! also fold each draw ([`GradientSettings::mirror`]), which is exact for diagonal dynamics only and allows no metric of the
-//! warm-up; [`Newtonian`] needs neither, and moves bounded and discrete parameters, too.
+//! [`Scaled`] divides parameters by units. All three offer the capabilities of the inner target. Gradient samplers can
+//! also fold each draw ([`GradientSettings::mirror`]), which is exact for diagonal dynamics only and excludes a warm-up
+//! metric. [`Newtonian`] needs neither a map nor folding, and also moves bounded and discrete parameters.
 //!
 //! # Features
 //!
-//! `rayon`, on by default: many blocks, and the chains of [`sample`], on several threads, with the same draws bit for bit.
-//! `serde`: [`SamplerKind`] in files of settings.
+//! `rayon`, on by default, runs many blocks, and the chains of [`sample`], on several threads; draws are bit-identical
+//! without it. `serde` implements its traits for [`SamplerKind`].
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::exit, clippy::print_stderr, clippy::print_stdout))]

@@ -1,4 +1,4 @@
-//! Symmetric matrices of the user: masses, diffusions, covariances of gradient noise.
+//! User-supplied symmetric matrices: masses, diffusions, covariances of gradient noise.
 
 use super::dense::eigen;
 use super::vector::{add_scaled, dot};
@@ -17,7 +17,8 @@ pub enum Matrix {
 }
 
 impl Matrix {
-    /// The matrix as `E diag(values) E'`, if it is symmetric and positive definite, or semidefinite where that will do.
+    /// Decomposes the matrix into `E diag(values) E'`. Returns an error unless it is symmetric and positive definite,
+    /// or positive semidefinite if `definite` is false.
     pub(super) fn decompose<T: Real>(
         &self,
         what: &'static str,
@@ -53,7 +54,7 @@ impl Matrix {
                 (both, values)
             }
         };
-        // An eigenvalue of zero may come out a little below it.
+        // Rounding may make an eigenvalue of zero slightly negative.
         let rounding = 1e-12 * values.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
         for &value in &values {
             let holds = if definite { value > 0.0 } else { value >= -rounding };
@@ -77,13 +78,13 @@ pub(super) struct Spectrum<T> {
 }
 
 impl<T: Real> Spectrum<T> {
-    /// The matrix with other eigenvalues: a root, an inverse.
+    /// Returns the matrix with `f` applied to its eigenvalues, such as a root or an inverse.
     pub fn map(&self, f: impl Fn(f64) -> f64) -> Self {
         let values = self.values.iter().map(|&value| f(value)).collect();
         Self { vectors: self.vectors.clone(), values }
     }
 
-    /// The diagonal, if all else is zero.
+    /// The diagonal, if the matrix has no eigenvectors stored.
     pub fn diagonal(&self) -> Option<&[f64]> {
         self.vectors.is_empty().then_some(&self.values)
     }
@@ -153,7 +154,7 @@ mod tests {
                 assert!((column[i] - values[j * 3 + i]).abs() < 1e-12);
             }
         }
-        // Between the roots of the inverse it is one.
+        // `M^-1/2 M M^-1/2` is the identity.
         let one = spectrum.between(&spectrum.map(|value| 1.0 / value.sqrt()));
         assert!(one.values.iter().all(|value| (value - 1.0).abs() < 1e-12));
         let refused = |matrix: Matrix, definite| matrix.decompose::<f64>("mass", 2, definite).unwrap_err();

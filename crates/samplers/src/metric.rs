@@ -51,8 +51,8 @@ impl<T: Real> FactoredMetric<T> {
         if self.diagonal { self.dimension } else { self.dimension * self.dimension }
     }
 
-    /// Evaluates and factors `into`; a block whose metric is not positive definite becomes NaN, so that the
-    /// step diverges and is taken back.
+    /// Evaluates the metric and factors it in `into`. A block whose metric is not positive definite becomes NaN, so
+    /// that the step diverges and is reverted.
     pub fn factor(metric: &mut dyn Metric<T>, theta: &[T], dimension: usize, into: &mut [T]) {
         metric.metric(theta, into);
         if metric.is_diagonal() {
@@ -80,7 +80,7 @@ impl<T: Real> FactoredMetric<T> {
         self.difference(metric, theta, power);
     }
 
-    /// The divergence by central differences.
+    /// Computes the divergence by central differences.
     fn difference(&mut self, metric: &mut dyn Metric<T>, theta: &[T], power: Power) {
         let (n, stride) = (self.dimension, self.stride());
         let width = T::narrow(libm::cbrt(T::epsilon().widen()));
@@ -164,7 +164,7 @@ impl<T: Real> FactoredMetric<T> {
             }
             return;
         }
-        // All of W V W' and of G^-1, column by column: W is symmetric or the transposed of R.
+        // Adds G^-1 and W V W' column by column: W is symmetric or the transpose of R.
         let Room { matrix, column, scratch } = room;
         matrix.clear();
         matrix.resize(n * n, 0.0);

@@ -4,16 +4,17 @@
 //! theta* ~ N(theta - (sigma^2 / 2) H grad U(theta), sigma^2 H)
 //! ```
 //!
-//! `H` comes from the other chains of the ensemble; the Metropolis-Hastings rule accepts. At `sigma^2 = 2` the mean is a
-//! Newton step.
+//! `H` is built from the other chains of the ensemble; the Metropolis-Hastings rule accepts or rejects. At
+//! `sigma^2 = 2` the mean is a Newton step.
 //!
-//! **Source.** `quasi-newton-mcmc` section 4.1, with the mean by a (damped) Newton step. The paper lets `H` see the chain that
-//! moves; here, as in its section 4.2, it does not, so that the reverse proposal costs no more than the forward one.
+//! **Source.** `quasi-newton-mcmc` section 4.1, with the mean by a (damped) Newton step. In the paper, `H` depends on
+//! the chain that moves; here, as in its section 4.2, it does not. The reverse proposal therefore costs no more than
+//! the forward one.
 //! **Cost.** Two gradients, two potentials (of a [fixed](super::Target::is_fixed) target one each) and `O(K^2 dimension)` per step.
 //! **Bias.** None.
 //! **Use where** dimensions are few, as a comparator.
-//! **Do not use where** dimensions are many: it walks at random. From starts that lie together, an ensemble of `K` chains needs
-//! `K` times as long a burn-in.
+//! **Do not use where** dimensions are many: it is a random walk. With starts close together, an ensemble of `K` chains
+//! needs a burn-in `K` times as long.
 
 use rand::RngExt;
 
@@ -28,7 +29,7 @@ use crate::random::{SeedTree, SeededRng};
 /// Settings of [`MhBfgs`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MhBfgsSettings {
-    /// The scale `sigma` of the proposal, above 0; where adaptation starts. Default 1.
+    /// The scale `sigma` of the proposal, above 0; adaptation starts from it. Default 1.
     pub scale: f64,
     /// The number `K` of chains, at least 2. Default 5.
     pub ensemble: usize,
@@ -73,7 +74,7 @@ struct Walker<T> {
 }
 
 impl<T: Real> MhBfgs<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns, each with an ensemble of its own.
+    /// Creates a sampler for `blocks` independent blocks of `dimension` unknowns, each with its own ensemble.
     ///
     /// # Errors
     /// If a setting is out of range.

@@ -24,7 +24,7 @@ pub(super) struct Momenta<T, Rest> {
 pub(super) struct Mover<T, Rest> {
     pub block: Block<T>,
     pub momentum: Vec<T>,
-    /// Room for noise.
+    /// Buffers for noise.
     pub scratch: [Vec<T>; 2],
     pub rest: Rest,
 }
@@ -56,7 +56,8 @@ impl<T: Real, Rest: Clone + Send> Momenta<T, Rest> {
         Ok(())
     }
 
-    /// Draws the momenta at the start of step `iteration`, counted from one, if they are not carried over from the last.
+    /// Draws the momenta at the start of step `iteration`, counted from one, unless they carry over from the previous
+    /// step.
     pub fn begin(&mut self, iteration: u64) {
         let is_due = |every: u64| iteration > 1 && (iteration - 1).is_multiple_of(every);
         if !self.started || self.resampling.is_some_and(is_due) {
@@ -72,13 +73,13 @@ impl<T: Real, Rest: Clone + Send> Momenta<T, Rest> {
         self.started = false;
     }
 
-    /// Sets the momentum of `block`, instead of a draw if the chain has not started.
+    /// Sets the momentum of `block`; before the first step, it replaces the initial draw.
     pub fn set(&mut self, block: usize, momentum: &[T]) {
         self.begin(0);
         self.movers[block].momentum.copy_from_slice(momentum);
     }
 
-    /// Half a move, folded if `mirror`; stores its start.
+    /// Moves the state by half a step, folded if `mirror`; stores its start.
     pub fn half_move(&mut self, theta: &mut [T], step: T, mirror: bool) {
         for_blocks(&mut self.movers, theta, |_, Mover { block, momentum, .. }, theta| {
             block.old.copy_from_slice(theta);
@@ -86,18 +87,19 @@ impl<T: Real, Rest: Clone + Send> Momenta<T, Rest> {
         });
     }
 
-    /// Of each block, whether its move was taken back.
+    /// Iterates over the blocks: whether the move was reverted.
     pub fn taken_back(&self) -> impl Iterator<Item = bool> {
         self.movers.iter().map(|mover| mover.block.diverged)
     }
 }
 
-/// The fraction of the gradient's variance that a step adds to the momentum: two half kicks, one weakened by friction.
+/// The fraction of the gradient's variance that a step adds to the momentum: two half kicks, one of them damped by
+/// friction.
 pub(super) fn kicked(step: f64, decay: f64) -> f64 {
     (0.5 * step * (1.0 + decay)).powi(2)
 }
 
-/// Half a kick by the gradient, friction with its noise, half a kick.
+/// Applies half a kick by the gradient, friction with its noise, and half a kick.
 pub(super) fn kick<T: Real>(
     momentum: &mut [T],
     gradient: &[T],

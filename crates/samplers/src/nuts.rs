@@ -1,17 +1,17 @@
 //! The no-U-turn sampler: Hamiltonian trajectories of adaptive length.
 //!
 //! From a momentum `p ~ N(0, M)` the trajectory doubles, forwards or backwards in time at random, until it or one of
-//! its subtrees turns back: until the sum of its momenta no longer points along the momenta at both ends, over the
-//! tree, and over each half with the first leaf of the other. The draw is a state of the trajectory, with a weight of
-//! `exp(-H)` within each subtree; a new subtree is favoured over the tree before it.
+//! its subtrees turns back. A tree turns back when the sum of its momenta no longer points along the momenta at both
+//! ends. The check covers the tree, and each half with the adjacent leaf of the other. The draw is a state of the
+//! trajectory, with a weight of `exp(-H)` within each subtree; a new subtree is favoured over the tree before it.
 //!
 //! **Source.** Hoffman and Gelman (2014) with multinomial weights and the generalised criterion of Betancourt (2017,
 //! "A conceptual introduction to Hamiltonian Monte Carlo", appendix A), and the checks across halves that Stan has had
 //! since version 2.21; NUTS of the tables in `newtonian`. Step size: dual averaging during burn-in on the mean acceptance
 //! probability over the trajectory.
-//! **Cost.** A potential and a gradient for each leapfrog step, up to `2^depth - 1` of them. Blocks have trees of their own,
-//! grown side by side: a step takes as long as the largest. A target that is [fixed](super::Target::is_fixed) is not
-//! evaluated again at the last draw.
+//! **Cost.** A potential and a gradient for each leapfrog step, up to `2^depth - 1` of them. Each block has its own
+//! tree; the trees grow together, so a step takes as long as the largest. A [fixed](super::Target::is_fixed) target is
+//! not evaluated again at the last draw.
 //! **Bias.** None.
 //! **Use where** in doubt.
 //! **Do not use where** full gradients are not affordable, or scales vary so much that steps diverge (funnels): reparametrise,
@@ -29,7 +29,7 @@ use crate::random::{SeedTree, SeededRng};
 /// Settings of [`Nuts`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NutsSettings {
-    /// The leapfrog step, above 0; where adaptation starts. Default 0.1.
+    /// The leapfrog step, above 0; adaptation starts from it. Default 0.1.
     pub step_size: f64,
     /// Doublings of a trajectory, 1 to 20: at most `2^depth - 1` leapfrog steps. Default 10.
     pub depth: u32,
@@ -49,11 +49,11 @@ pub struct Nuts<T> {
     dimension: usize,
     settings: NutsSettings,
     blocks: Vec<Tree<T>>,
-    /// `M^-1/2`, unless that is one.
+    /// `M^-1/2`, or `None` for unit mass.
     mass: Option<Spectrum<T>>,
     gradient: Vec<T>,
     potential: Vec<f64>,
-    /// The last draw with its gradient and potential, which a target that is fixed need not evaluate again.
+    /// The last draw; its stored gradient and potential serve a fixed target.
     last: Vec<T>,
     last_gradient: Vec<T>,
     last_potential: Vec<f64>,
@@ -61,7 +61,7 @@ pub struct Nuts<T> {
     adapting: bool,
 }
 
-/// A place on a trajectory; momenta are whitened, `p = M^1/2 r`.
+/// A point on a trajectory; momenta are whitened, `p = M^1/2 r`.
 #[derive(Debug, Clone)]
 struct Place<T> {
     theta: Vec<T>,
@@ -87,7 +87,7 @@ impl<T: Real> Place<T> {
 #[derive(Debug, Clone)]
 struct Sum<T> {
     draw: Vec<T>,
-    /// The gradient at the draw, before any mass.
+    /// The gradient at the draw, not multiplied by the mass.
     gradient: Vec<T>,
     potential: f64,
     /// Potential and kinetic energy at the draw.
@@ -116,19 +116,19 @@ struct Tree<T> {
     stream: SeededRng,
     step: TestedStep,
     step_size: f64,
-    /// The ends in the past and in the future, and the place where it grows.
+    /// The backward and the forward end, and the point where the tree grows.
     ends: [Place<T>; 2],
     here: Place<T>,
     whole: Sum<T>,
     part: Sum<T>,
-    /// For every power of two the momentum at the first leaf of the present subtree of that size, the sum of momenta up to
-    /// it, and the momentum at the leaf before.
+    /// For each unfinished subtree that contains the current leaf: the momentum at its first leaf, the sum of momenta
+    /// up to that leaf, and the momentum at the leaf before.
     first: Vec<[Vec<T>; 3]>,
     previous: Vec<T>,
     scratch: [Vec<T>; 2],
     energy: f64,
     depth: u32,
-    /// Which end grows, and how many leaves of the new subtree there are.
+    /// Whether the forward end grows, and the number of leaves in the new subtree.
     forward: bool,
     leaves: u64,
     growing: bool,
@@ -142,7 +142,7 @@ fn log_sum(a: f64, b: f64) -> f64 {
     if low == f64::NEG_INFINITY { high } else { high + libm::log1p(libm::exp(low - high)) }
 }
 
-/// Whether a trajectory turns back: `sum` of its momenta against those at its ends.
+/// Whether a trajectory turns back, given the momenta at its `ends` and the `sum` of its momenta.
 fn turns<T: Real>(ends: [&[T]; 2], sum: &[T]) -> bool {
     ends.iter().any(|end| dot(end, sum) <= T::zero())
 }
@@ -191,7 +191,7 @@ impl<T: Real> Tree<T> {
         T::narrow(if self.forward { self.step_size } else { -self.step_size })
     }
 
-    /// Half a kick and a move, into `theta`.
+    /// Applies half a kick and a move; writes the position to `theta`.
     fn advance(&mut self, theta: &mut [T], mass: Option<&Spectrum<T>>) {
         let step = self.signed_step();
         let Place { theta: here, momentum, slope } = &mut self.here;
@@ -212,7 +212,7 @@ impl<T: Real> Tree<T> {
         }
     }
 
-    /// The other half of the kick, and the new leaf's place in the trees.
+    /// Applies the other half of the kick, and adds the new leaf to the trees.
     fn grow(&mut self, potential: f64, gradient: &[T], mass: Option<&Spectrum<T>>, depth: u32) {
         let step = self.signed_step();
         self.here.slope.copy_from_slice(gradient);
@@ -229,7 +229,7 @@ impl<T: Real> Tree<T> {
             return;
         }
         self.acceptance += libm::exp(-error.max(0.0));
-        // Within a subtree each leaf is drawn by its weight.
+        // Within a subtree, each leaf is drawn with probability proportional to its weight.
         self.part.log_weight = log_sum(self.part.log_weight, -error);
         if self.stream.random::<f64>() < libm::exp(-error - self.part.log_weight) {
             self.part.draw.copy_from_slice(&self.here.theta);
@@ -240,8 +240,8 @@ impl<T: Real> Tree<T> {
         add_scaled(&mut self.part.momentum, T::one(), momentum);
         let leaf = self.leaves;
         self.leaves += 1;
-        // An even leaf begins a subtree of every size that divides its number, an odd one ends those that a binary
-        // count carries through.
+        // An even leaf begins a subtree of every size that divides its index. An odd leaf ends one subtree for each
+        // trailing one bit of its index.
         let level = (leaf >> 1).count_ones() as usize;
         if leaf.is_multiple_of(2) {
             self.first[level][0].copy_from_slice(momentum);
@@ -257,8 +257,8 @@ impl<T: Real> Tree<T> {
                 add_scaled(sum, -T::one(), up_to_start);
                 add_scaled(sum, T::one(), start);
                 let mut turned = turns([start, momentum], sum);
-                // The next, smaller subtree that ends here is this one's second half. Each half and the first leaf of the
-                // other may turn where the whole does not.
+                // The next smaller subtree that ends here is the second half of this one. Checks each half with the
+                // adjacent leaf of the other, which may turn where the whole does not.
                 if let Some([middle, up_to_middle, before_middle]) = begun.get(k + 1) {
                     sum.copy_from_slice(up_to_middle);
                     add_scaled(sum, -T::one(), up_to_start);
@@ -312,7 +312,7 @@ impl<T: Real> Tree<T> {
 }
 
 impl<T: Real> Nuts<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns.
+    /// Creates a sampler for `blocks` independent blocks of `dimension` unknowns.
     ///
     /// # Errors
     /// If a setting is out of range.
@@ -365,7 +365,7 @@ impl<T: Real> Nuts<T> {
         })
     }
 
-    /// The sampler with mass matrix `M` in every block, best near the inverse of the posterior covariance.
+    /// Sets the mass matrix `M` of every block, best near the inverse of the posterior covariance.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive definite.
@@ -451,7 +451,7 @@ impl<T: Real> Sampler<T> for Nuts<T> {
         self.blocks[block].step.restart_at(step);
     }
 
-    /// The last draw belongs to previous coordinates.
+    /// Drops the last draw, which belongs to the previous coordinates.
     fn change_coordinates(&mut self, _: &mut dyn FnMut(usize, &mut [T])) {
         self.last.clear();
     }

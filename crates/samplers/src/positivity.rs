@@ -1,4 +1,4 @@
-//! Targets in other coordinates: whole-space coordinates for positive parameters, and units.
+//! Changes of coordinates: whole-space coordinates for positive parameters, and scaling by units.
 
 use std::ops::Range;
 
@@ -6,12 +6,11 @@ use super::{Curvature, Metric, Minibatch, Real, Site, Sites, Support, Target};
 
 /// Mirroring: the even extension of a density on the positive orthant to all signs.
 ///
-/// The sampler's state is signed and its absolute value is a draw from the target ([`Mirrored::fold`]). As
-/// the extension is an ordinary target, every guarantee of a sampler holds for it; but the gradient jumps where a
-/// coordinate changes sign, which costs acceptance or a bias that smaller steps remove. Where the density or its slope is
-/// infinite at zero (a Gamma law of shape below 2) samplers without
-/// a test keep a bias that falls very slowly with the step: 0.1 to 0.2 standard deviations at usual ones, where
-/// [`LogMapped`] leaves 0.03 to 0.06.
+/// The sampler's state is signed and its absolute value is a draw from the target ([`Mirrored::fold`]). As the
+/// extension is an ordinary target, every guarantee of a sampler holds for it; but the gradient jumps where a
+/// coordinate changes sign. This lowers the acceptance, or causes a bias that smaller steps remove. Where the density
+/// or its slope is infinite at zero (a Gamma law of shape below 2), samplers without a test keep a bias that falls very
+/// slowly with the step. At usual steps it is 0.1 to 0.2 standard deviations, against 0.03 to 0.06 with [`LogMapped`].
 #[derive(Debug, Clone)]
 pub struct Mirrored<Inner, T> {
     inner: Inner,
@@ -30,7 +29,7 @@ impl<Inner, T: Real> Mirrored<Inner, T> {
         &mut self.inner
     }
 
-    /// Replaces a signed state by its draw.
+    /// Replaces a signed state by its absolute value, a draw from the target.
     pub fn fold(theta: &mut [T]) {
         theta.iter_mut().for_each(|theta| *theta = theta.abs());
     }
@@ -54,7 +53,7 @@ impl<T: Real, Inner: Target<T>> Coordinates<T> for Mirrored<Inner, T> {
         matches!(site.support, Support::Real | Support::HalfLine).then_some(Support::Real)
     }
 
-    /// Signs do not change a diagonal.
+    /// True for a diagonal metric, which sign changes do not affect.
     fn keeps_metric(&self) -> bool {
         self.offered.diagonal
     }
@@ -64,9 +63,9 @@ impl<T: Real, Inner: Target<T>> Coordinates<T> for Mirrored<Inner, T> {
     }
 }
 
-/// A target whose unknowns are measured in units of their own: the sampler's state is `theta / units`.
+/// A target with unknowns in given units: the sampler's state is `theta / units`.
 ///
-/// Fixed units leave every sampler exact; those of the size of the unknowns make one step fit all of them.
+/// Fixed units keep every sampler exact; units of the size of the unknowns let one step suit all of them.
 #[derive(Debug, Clone)]
 pub struct Scaled<'a, Inner, T> {
     inner: Inner,
@@ -76,7 +75,7 @@ pub struct Scaled<'a, Inner, T> {
 }
 
 impl<'a, Inner: Target<T>, T: Real> Scaled<'a, Inner, T> {
-    /// Measures the unknowns of `inner` in `units` (`dimension x blocks`, above 0).
+    /// Divides the unknowns of `inner` by `units` (`dimension x blocks`, above 0).
     ///
     /// # Panics
     /// If there are not as many units as unknowns, or one is not a finite number above 0.
@@ -99,7 +98,7 @@ impl<T: Real, Inner: Target<T>> Coordinates<T> for Scaled<'_, Inner, T> {
         self.units[i]
     }
 
-    /// Simplex, interval and counting sites are not preserved by a change of units.
+    /// Returns `None` for simplex, interval and discrete sites, which a change of units does not preserve.
     fn support(&self, site: &Site) -> Option<Support> {
         matches!(site.support, Support::Real | Support::HalfLine).then_some(site.support)
     }
@@ -109,7 +108,8 @@ impl<T: Real, Inner: Target<T>> Coordinates<T> for Scaled<'_, Inner, T> {
     }
 
     fn map_divergence(&mut self, _: &[T], inverse: bool, divergence: &mut [T]) {
-        // The inverse has the unit squared in its denominator, its root the unit; the derivative brings one back.
+        // The inverse metric is divided by the squared unit, its root by the unit; the derivative multiplies by the
+        // unit.
         if inverse {
             divergence.iter_mut().zip(self.units).for_each(|(divergence, &unit)| *divergence /= unit);
         }
@@ -125,19 +125,19 @@ pub struct LogMapped<Inner, T> {
     inner: Inner,
     rows: Range<usize>,
     theta: Vec<T>,
-    /// The diagonal of the inner metric, or the inner gradient.
+    /// Buffer for the diagonal of the inner metric, or for the inner gradient.
     scratch: Vec<T>,
     offered: Offered,
 }
 
 impl<Inner, T: Real> LogMapped<Inner, T> {
-    /// Maps every unknown of `inner`, which is evaluated at positive states only: the smallest normal number stands for those
-    /// below, and infinity, where a density is zero, for those above all numbers.
+    /// Maps every unknown of `inner`, which is evaluated at positive states only. Underflow yields the smallest normal
+    /// number, overflow infinity, where the density is zero.
     pub fn new(inner: Inner) -> Self {
         Self::rows(inner, 0..usize::MAX)
     }
 
-    /// Maps the unknowns `rows` of each block of `inner` and leaves the others as they are.
+    /// Maps the unknowns `rows` of each block of `inner` and leaves the others unchanged.
     pub fn rows(inner: Inner, rows: Range<usize>) -> Self {
         Self { inner, rows, theta: Vec::new(), scratch: Vec::new(), offered: Offered::default() }
     }
@@ -222,14 +222,14 @@ struct Offered {
 
 /// Coordinates `x` with one unknown each: `theta_i = f_i(x_i)`.
 trait Coordinates<T: Real> {
-    /// Sets the `theta` of a state.
+    /// Sets `theta` from the state `x`.
     fn load(&mut self, x: &[T]);
 
     /// `f_i'(x_i)` at the loaded state.
     fn slope(&self, i: usize, x: T) -> T;
 
-    /// Whether `f_i` is the exponential function: then `f_i'' = f_i' = f_i`, and the logarithm of its slope, which is
-    /// `x_i`, belongs to the density. Else `f_i''` is zero and `f_i'` a constant.
+    /// Whether `f_i` is the exponential function: then `f_i'' = f_i' = f_i`, and the log density includes the log
+    /// Jacobian `x_i`. Otherwise, `f_i''` is zero and `f_i'` a constant.
     fn is_logarithm(&self, i: usize) -> bool {
         let _ = i;
         false
@@ -240,7 +240,7 @@ trait Coordinates<T: Real> {
         false
     }
 
-    /// The support of a site in these coordinates; none if no support describes it.
+    /// The support of a site in these coordinates; `None` if no support describes it.
     fn support(&self, site: &Site) -> Option<Support>;
 
     /// Whether a constant metric stays constant.
@@ -253,11 +253,11 @@ trait Coordinates<T: Real> {
         let _ = (batch, diagonal);
     }
 
-    /// Turns the divergence of the inner target's diagonal metric at the loaded state into that of this one's.
+    /// Converts the divergence of the inner target's diagonal metric, at the loaded state, to these coordinates.
     fn map_divergence(&mut self, x: &[T], inverse: bool, divergence: &mut [T]);
 }
 
-/// Makes [`Coordinates`] over an `inner` target a target that offers all that the inner one does.
+/// Implements [`Target`] for [`Coordinates`] over an `inner` target, with all capabilities of the inner target.
 macro_rules! target_in_coordinates {
     ($coordinates:ty $(, $lifetime:lifetime)?) => {
         impl<$($lifetime,)? T: Real, Inner: Target<T>> Target<T> for $coordinates {
@@ -411,7 +411,7 @@ fn map_potential<T: Real>(coordinates: &impl Coordinates<T>, x: &[T], potential:
     }
 }
 
-/// `G <- J G J` with the slopes `J`, for the diagonals of `G` (`dimension x blocks`) or all of it
+/// `G <- J G J` with the slopes `J`, for the diagonals of `G` (`dimension x blocks`) or full matrices
 /// (`dimension^2 x blocks`).
 fn map_metric<T: Real>(
     coordinates: &impl Coordinates<T>,
@@ -435,7 +435,8 @@ fn map_metric<T: Real>(
     }
 }
 
-/// The potential, gradient and Hessian of a site in every block; `rows` are the site's, of so many.
+/// Maps the potential, gradient and Hessian of a site in every block; `rows` are those of the site, among `dimension`
+/// rows.
 fn map_expansion<T: Real>(
     coordinates: &impl Coordinates<T>,
     x: &[T],

@@ -34,8 +34,8 @@ pub struct PsgldSettings {
     pub forgetting: f64,
     /// The floor `lambda` of the metric, above 0: the largest preconditioner is its inverse. Default 1e-5.
     pub regularisation: f64,
-    /// Whether to add the Gamma term; the target must offer its [`Curvature`](super::Curvature). It corrects only if
-    /// `forgetting` is 0 or nearly so. Default false.
+    /// Whether to add the Gamma term; the target must offer its [`Curvature`](super::Curvature). It is effective only
+    /// if `forgetting` is 0 or nearly 0. Default false.
     pub correction: bool,
 }
 
@@ -50,7 +50,7 @@ impl Default for PsgldSettings {
     }
 }
 
-/// Refuses settings of the metric that are out of range.
+/// Returns an error if a setting of the metric is out of range.
 pub(super) fn check_metric(forgetting: f64, regularisation: f64) -> Result<(), SamplerError> {
     check("PSGLD forgetting", forgetting, "in [0, 1)", (0.0..1.0).contains(&forgetting))?;
     check_positive("PSGLD regularisation", regularisation)
@@ -65,7 +65,7 @@ pub struct Psgld<T> {
     blocks: Vec<(Block<T>, Squares<T>)>,
 }
 
-/// The running mean of squared gradients, which the first step starts.
+/// The running mean of squared gradients, initialised by the first step.
 #[derive(Debug, Clone)]
 struct Squares<T> {
     v: Vec<T>,
@@ -73,7 +73,7 @@ struct Squares<T> {
 }
 
 impl<T: Real> Psgld<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns.
+    /// Creates a sampler for `blocks` independent blocks of `dimension` unknowns.
     ///
     /// # Errors
     /// If a setting is out of range.
@@ -97,7 +97,7 @@ impl<T: Real> Sampler<T> for Psgld<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
-        engine.evaluate_and_watch(target, theta, 0.0);
+        engine.evaluate_and_check_divergence(target, theta, 0.0);
         if self.settings.correction {
             let batch = engine.batch(target);
             let capability = "the diagonal of its Hessian";
@@ -133,7 +133,7 @@ impl<T: Real> Sampler<T> for Psgld<T> {
                 }
             }
             block.settle(theta);
-            // One gradient that is not finite must not poison the metric for ever.
+            // A gradient that is not finite must not stay in the running mean for ever.
             squares.started = squares.v.iter().all(|v| v.is_finite());
         });
         engine.step(step_size, self.blocks.iter().map(|(block, _)| block.diverged))
@@ -143,7 +143,7 @@ impl<T: Real> Sampler<T> for Psgld<T> {
         StepRule::Langevin
     }
 
-    /// `eps G` is the step of Langevin dynamics: the largest `G` counts.
+    /// `eps G` is the step of Langevin dynamics, so the largest `G` determines `eps`.
     fn restart_step(&mut self, _: usize, step: f64) {
         let floor = self.settings.regularisation;
         let weights = self.blocks.iter().flat_map(|(_, squares)| squares.v.iter());
@@ -166,7 +166,7 @@ impl<T: Real> Sampler<T> for Psgld<T> {
     fn forget(&mut self) {
         self.engine.forget();
         for (_, squares) in &mut self.blocks {
-            // Until the next gradient a step is the shortest.
+            // Squares of 0 give the shortest step until the next gradient.
             squares.v.fill(T::zero());
             squares.started = false;
         }

@@ -6,10 +6,10 @@
 //! **Source.** `quasi-newton-hmc` eq. 7 and algorithm 2 (its acceptance probability has the energies exchanged).
 //! Pairs are taken between start and end of accepted proposals rather than between leapfrog steps: they reach
 //! further, and the memory spans more than one trajectory's plane.
-//! **Bias.** None by default: the memory is filled early in burn-in and then frozen. Theorem 4 of the paper holds for a `C` that
-//! does not depend on the chain; a `C` built from the states that it moves does, so the paper's form,
-//! `adapt_after_burn_in`, is not exact. There, ten rejections in a row clear the memory, since only accepted proposals
-//! update it and an unsuitable `C` would hold the chain for ever.
+//! **Bias.** None by default: the memory is filled early in burn-in and then frozen. Theorem 4 of the paper holds for a
+//! `C` that does not depend on the chain; a `C` built from the states that it moves does depend on it. The paper's
+//! form, `adapt_after_burn_in`, is therefore not exact. In this form, ten rejections in a row clear the memory: only
+//! accepted proposals update it, and an unsuitable `C` would stop the chain for ever.
 //! **Cost.** As HMC, plus `2 memory dimension` multiplications per leapfrog step.
 //! **Use where** scales differ: in a direction of variance `v` the frequency is `sqrt(v)` in units of `C = H`, so wide
 //! directions, slow under HMC, become the fast ones.
@@ -31,7 +31,8 @@ pub struct QnhmcSettings {
     pub memory: usize,
     /// The matrix that the recursion starts from. Default `Fixed(1.0)`.
     pub initial_scale: InitialScale,
-    /// Accepted proposals in burn-in that update `C`; then it is frozen, so that the step size can adapt to it. Default 100.
+    /// Number of accepted proposals in burn-in that update `C`; `C` is then frozen, so that the step size can adapt to
+    /// it. Default 100.
     pub updates: usize,
     /// Update `C` by every accepted proposal, after burn-in too, as in the paper, at the price of exactness.
     /// Default false.
@@ -50,7 +51,7 @@ impl Default for QnhmcSettings {
     }
 }
 
-/// Rejections in a row that are improbable while the step suits the matrix.
+/// Number of consecutive rejections that is improbable while the step suits the matrix.
 const PATIENCE: usize = 10;
 
 /// Quasi-Newton HMC; see the [module](self).
@@ -67,12 +68,12 @@ struct PairRing<T> {
     s: Vec<T>,
     y: Vec<T>,
     count: usize,
-    /// Proposals rejected since the last that was accepted.
+    /// Number of rejections since the last accepted proposal.
     rejections: usize,
 }
 
 impl<T: Real> Qnhmc<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns, each with a memory of its own.
+    /// Creates a sampler for `blocks` independent blocks of `dimension` unknowns, each with its own memory.
     ///
     /// # Errors
     /// If a setting is out of range.
@@ -93,7 +94,7 @@ impl<T: Real> Qnhmc<T> {
         Ok(Self { trajectory, settings, memories: vec![pairs; blocks] })
     }
 
-    /// The sampler with mass matrix `M` in every block.
+    /// Sets the mass matrix `M` of every block.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive definite.
@@ -162,7 +163,7 @@ impl<T: Real> Sampler<T> for Qnhmc<T> {
         self.trajectory.restart_step(block, step);
     }
 
-    /// Forgets all pairs.
+    /// Drops all pairs.
     fn change_coordinates(&mut self, _: &mut dyn FnMut(usize, &mut [T])) {
         let initial = self.settings.initial_scale.without_pairs();
         for (block, pairs) in self.trajectory.blocks.iter_mut().zip(&mut self.memories) {
@@ -172,7 +173,7 @@ impl<T: Real> Sampler<T> for Qnhmc<T> {
         }
     }
 
-    /// Long enough to fill the memory and then adapt the step to it.
+    /// Returns enough steps to fill the memory and then adapt the step to it.
     fn closing_steps(&self, steps: usize) -> usize {
         (3 * self.settings.updates).min(steps / 2)
     }

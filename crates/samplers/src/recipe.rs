@@ -38,19 +38,19 @@ pub trait Recipe: Send {
     /// Writes `D(z) + Q(z)`: the symmetric part is `D`, the skew-symmetric part `Q`.
     fn matrix(&mut self, target: &mut dyn Target<f64>, z: &[f64], matrix: &mut [f64]);
 
-    /// Writes `Gamma(z)` and returns true, or returns false for central differences of the matrix.
+    /// Writes `Gamma(z)` and returns true, or returns false to request central differences of the matrix.
     fn correction(&mut self, target: &mut dyn Target<f64>, z: &[f64], correction: &mut [f64]) -> bool {
         let _ = (target, z, correction);
         false
     }
 
-    /// Draws the auxiliary variables' start. Standard normal unless overridden.
+    /// Draws the initial auxiliary variables. Standard normal unless overridden.
     fn start(&self, auxiliary: &mut [f64], stream: &mut SeededRng) {
         auxiliary.iter_mut().for_each(|r| *r = f64::normal(stream));
     }
 }
 
-/// The divergence of a recipe's matrix at `z` by central differences.
+/// Computes the divergence of a recipe's matrix at `z` by central differences.
 pub fn numerical_correction<R: Recipe + ?Sized>(
     recipe: &mut R,
     target: &mut dyn Target<f64>,
@@ -74,7 +74,7 @@ pub fn numerical_correction<R: Recipe + ?Sized>(
     }
 }
 
-/// The drift `-(D + Q) grad H + Gamma` of a recipe at `z`, given the gradient of `U` there.
+/// Computes the drift `-(D + Q) grad H + Gamma` of a recipe at `z`, given the gradient of `U` there.
 pub fn drift<R: Recipe + ?Sized>(
     recipe: &mut R,
     target: &mut dyn Target<f64>,
@@ -85,7 +85,7 @@ pub fn drift<R: Recipe + ?Sized>(
     drift_at(recipe, target, z, (gradient, 1.0), drift);
 }
 
-/// Like [`drift`], at a temperature: under `exp(-H / temperature)` it multiplies Gamma, as it does the noise.
+/// Like [`drift`], under `exp(-H / temperature)`: the temperature multiplies Gamma, and elsewhere the noise.
 fn drift_at<R: Recipe + ?Sized>(
     recipe: &mut R,
     target: &mut dyn Target<f64>,
@@ -124,7 +124,7 @@ pub struct RecipeSampler<R> {
 }
 
 impl<R: Recipe> RecipeSampler<R> {
-    /// For a target of `dimension` unknowns.
+    /// Creates a sampler for a target of `dimension` unknowns.
     ///
     /// # Errors
     /// If a setting is out of range, or the settings mirror.
@@ -150,7 +150,7 @@ impl<R: Recipe> RecipeSampler<R> {
         })
     }
 
-    /// The sampler with the covariance `V` of its stochastic gradient, which is subtracted from the injected noise
+    /// Sets the covariance `V` of the stochastic gradient, which is subtracted from the injected noise
     /// (`complete-recipe` eq. 9, with `B = (D + Q) V (D + Q)'`, the rows of the unknowns). Negative eigenvalues of the
     /// difference count as zero: the excess of `B` remains as a bias.
     ///
@@ -172,7 +172,7 @@ impl<R: Recipe> Sampler<f64> for RecipeSampler<R> {
         }
         self.z[..dimension].copy_from_slice(theta);
         let step_size = self.engine.begin(target);
-        self.engine.evaluate_and_watch(target, theta, 0.0);
+        self.engine.evaluate_and_check_divergence(target, theta, 0.0);
         let gradient = (&self.engine.gradient[..], self.engine.settings.temperature);
         drift_at(&mut self.recipe, target, &self.z, gradient, &mut self.next);
         self.recipe.matrix(target, &self.z, &mut self.root);
@@ -291,8 +291,8 @@ fn inverse_metric(target: &mut dyn Target<f64>, theta: &[f64], into: &mut [f64],
     }
 }
 
-/// [`Psgld`](super::Psgld) with its correction: `D = 1 / (lambda + sqrt(v))` on the diagonal, where `v` mixes a
-/// given past with the square of the present gradient.
+/// [`Psgld`](super::Psgld) with its correction: `D = 1 / (lambda + sqrt(v))` on the diagonal, where `v` mixes a given
+/// past with the square of the current gradient.
 #[derive(Debug, Clone)]
 pub struct RootMeanSquare {
     /// The past `v`, one number per unknown.

@@ -10,16 +10,17 @@
 //! for `L` steps from `p ~ N(0, G(theta))`, accepted with probability `min(1, exp(H(start) - H(end)))`.
 //!
 //! **Source.** Girolami and Calderhead (2011), section 5 and eqs. 16 to 18, the comparator of `quasi-newton-mcmc` and
-//! the sampler that `complete-recipe` section 3.1 derives. The implicit equations are iterated until their solution changes
-//! by no more than rounding; a trajectory for which they do not settle is rejected. Slopes of the [`Metric`]
+//! the sampler that `complete-recipe` section 3.1 derives. The implicit equations are iterated until their solution
+//! changes by no more than rounding; a trajectory is rejected if they do not converge. Derivatives of the [`Metric`]
 //! are central differences.
-//! **Cost.** For each of the `L` steps a gradient, two metrics for every unknown, and a few metrics more for the
-//! implicit equations, each factored unless diagonal. **Bias.** None.
-//! The step is measured in the metric, so that its default fits targets of any scale: a warm-up adapts the step alone.
+//! **Cost.** For each of the `L` steps a gradient, two metrics for every unknown, and a few more metrics for the
+//! implicit equations, the latter factored unless diagonal. **Bias.** None. The step is relative to the metric, so that
+//! its default suits targets of any scale: a warm-up adapts the step alone.
 //! **Use where** dimensions are few and the scale varies over the target, as a comparator.
-//! **Do not use where** the metric may lose positive definiteness or is costly: every leapfrog step needs dozens of metrics. Where
-//! the metric varies by orders of magnitude, long steps have no solution in a part of the target, and the chain does not enter it;
-//! divergences are the sign. The implicit equations may also have several solutions: whether a step leads back to its start is not checked.
+//! **Do not use where** the metric may lose positive definiteness or is costly: every leapfrog step needs dozens of
+//! metrics. Where the metric varies by orders of magnitude, long steps have no solution in a part of the target, and
+//! the chain does not enter it; divergences indicate this. The implicit equations may also have several solutions; the
+//! reversibility of a step is not checked.
 
 use rand::RngExt;
 
@@ -44,7 +45,7 @@ pub struct Rmhmc<T> {
     start_potential: Vec<f64>,
     potential: Vec<f64>,
     shifted: Vec<T>,
-    /// The metric at a shifted state, on both sides.
+    /// The metric at the state shifted along a coordinate, in both directions.
     sides: [Vec<T>; 2],
     adapting: bool,
 }
@@ -52,11 +53,11 @@ pub struct Rmhmc<T> {
 #[derive(Debug, Clone)]
 struct Leaper<T> {
     stream: SeededRng,
-    /// Before jitter.
+    /// The step size before jitter.
     step: TestedStep,
     step_size: f64,
     momentum: Vec<T>,
-    /// The momentum that an implicit kick starts from, and the velocity at the start of a move.
+    /// The momentum at the start of an implicit kick, and the velocity at the start of a move.
     old: Vec<T>,
     velocity: Vec<T>,
     scratch: Vec<T>,
@@ -105,7 +106,7 @@ impl<T: Real> Geometry<T> {
         if self.diagonal { n } else { n * n }
     }
 
-    /// Evaluates and factors the metric; a block without a positive definite one becomes NaN.
+    /// Evaluates and factors the metric; a block whose metric is not positive definite becomes NaN.
     fn evaluate(&mut self, metric: &mut dyn Metric<T>, theta: &[T], n: usize) {
         self.diagonal = metric.is_diagonal();
         self.factor.resize(theta.len() / n * self.stride(n), T::zero());
@@ -172,7 +173,7 @@ impl<T: Real> Geometry<T> {
         }
     }
 
-    /// A draw from `N(0, G)` of standard normal numbers `z`.
+    /// Maps standard normal numbers `z` to a draw from `N(0, G)`.
     fn root(&self, block: usize, z: &[T], into: &mut [T]) {
         let n = z.len();
         let factor = self.of(block, n);
@@ -219,7 +220,7 @@ impl<T: Real> Geometry<T> {
 }
 
 impl<T: Real> Rmhmc<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns.
+    /// Creates a sampler for `blocks` independent blocks of `dimension` unknowns.
     ///
     /// # Errors
     /// If a setting is out of range.
@@ -262,7 +263,7 @@ impl<T: Real> Rmhmc<T> {
         })
     }
 
-    /// Half a kick, implicit in the momentum.
+    /// Applies half a kick, implicit in the momentum.
     fn implicit_kick(&mut self) {
         let Self { blocks, here, gradient, dimension, .. } = self;
         for (block, leaper) in blocks.iter_mut().enumerate().filter(|(_, leaper)| !leaper.diverged) {
@@ -280,7 +281,7 @@ impl<T: Real> Rmhmc<T> {
         }
     }
 
-    /// A move, implicit in the metric at its end.
+    /// Moves the position, implicitly in the metric at the end of the move.
     fn implicit_move(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) {
         let n = self.dimension;
         let Self { blocks, here, there, start, shifted, .. } = self;
@@ -289,7 +290,7 @@ impl<T: Real> Rmhmc<T> {
             leaper.velocity.copy_from_slice(&leaper.momentum);
             here.inverse(block, &mut leaper.velocity);
         }
-        // The first iterate takes the velocity at the start for that at the end.
+        // The first iterate uses the metric at the start for the end of the move.
         there.diagonal = here.diagonal;
         there.factor.clone_from(&here.factor);
         let mut settled = false;
@@ -314,7 +315,7 @@ impl<T: Real> Rmhmc<T> {
             }
         }
         if !settled {
-            // Some block has not settled: each is checked.
+            // Some block has not converged: checks each one.
             for (block, leaper) in blocks.iter_mut().enumerate().filter(|(_, leaper)| !leaper.diverged) {
                 let column = block * n..(block + 1) * n;
                 leaper.end_move(there, block, &shifted[column.clone()]);

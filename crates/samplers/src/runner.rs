@@ -19,7 +19,7 @@ use crate::random::SeedTree;
 pub struct Schedule {
     /// Steps of warm-up, whose draws are dropped.
     pub burn_in: usize,
-    /// Steps that are kept, at least 4 for each interleaved chain ([`Sampler::chains`]).
+    /// Number of draws kept, at least 4 for each interleaved chain ([`Sampler::chains`]).
     pub draws: usize,
 }
 
@@ -29,7 +29,7 @@ impl Default for Schedule {
     }
 }
 
-/// Draws of one run of a sampler, step by step.
+/// Draws of one run of a sampler, with the report of each step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRecord<T> {
     draws: Vec<T>,
@@ -40,7 +40,8 @@ pub struct RunRecord<T> {
 }
 
 impl<T: Real> RunRecord<T> {
-    /// For `draws` draws of a state of `width` numbers, by a sampler that moves `chains` chains in turn.
+    /// Creates an empty record for `draws` draws of a state of `width` numbers, by a sampler with `chains` interleaved
+    /// chains.
     #[must_use]
     pub fn new(width: usize, draws: usize, chains: usize) -> Self {
         Self {
@@ -91,10 +92,10 @@ impl<T: Real> RunRecord<T> {
 pub struct SampleResult<T> {
     /// Summary of every parameter of the state.
     pub parameters: Vec<ParameterSummary>,
-    /// Statistics of the steps of every run, burn-in left out.
+    /// Statistics of the steps of every run, without burn-in.
     pub statistics: Vec<ChainStatistics>,
     runs: Vec<RunRecord<T>>,
-    /// Blocks that every step moves.
+    /// Number of blocks that every step moves.
     moved: usize,
 }
 
@@ -102,8 +103,8 @@ pub struct SampleResult<T> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct ParameterSummary {
-    /// Mean of the draws, each with the same weight; that of [`StepSize::Decreasing`](super::StepSize::Decreasing) weighted by the
-    /// steps is not computed.
+    /// Mean of the draws, equally weighted; not the step-weighted mean of
+    /// [`StepSize::Decreasing`](super::StepSize::Decreasing).
     pub mean: f64,
     /// Standard deviation of the draws.
     pub deviation: f64,
@@ -111,13 +112,15 @@ pub struct ParameterSummary {
     pub standard_error: f64,
     /// Rank-normalised split R-hat ([`rank_r_hat`]); above 1.01 the chains do not agree.
     pub r_hat: f64,
-    /// Bulk effective sample size ([`effective_size_bulk`]): independent draws of equal worth for the centre.
+    /// Bulk effective sample size ([`effective_size_bulk`]): the number of independent draws that estimate the centre
+    /// equally well.
     pub effective_size: f64,
-    /// Tail effective sample size ([`effective_size_tail`]): independent draws of equal worth for 5 % and 95 % quantiles.
+    /// Tail effective sample size ([`effective_size_tail`]): the number of independent draws that estimate the 5 % and
+    /// 95 % quantiles equally well.
     pub tail_effective_size: f64,
 }
 
-/// R-hat above which chains do not agree, effective draws below which they are too few, and the least E-BFMI.
+/// Limits of the warnings: the largest R-hat, the smallest effective size and the smallest E-BFMI.
 const MAX_R_HAT: f64 = 1.01;
 const MIN_EFFECTIVE_SIZE: f64 = 400.0;
 const MIN_ENERGY_FRACTION: f64 = 0.3;
@@ -125,7 +128,7 @@ const MIN_ENERGY_FRACTION: f64 = 0.3;
 const MAX_STANDARD_ERRORS: f64 = 5.0;
 
 impl<T: Real> SampleResult<T> {
-    /// Summarises runs of equal length and width, `blocks` chains in the state of each.
+    /// Summarises runs of equal length and width; the state of each has `blocks` blocks, which count as chains.
     ///
     /// # Panics
     /// If there is no run, runs differ in size, or their width is not a multiple of `blocks`.
@@ -180,9 +183,9 @@ impl<T: Real> SampleResult<T> {
         self.runs.iter()
     }
 
-    /// The draws of one coordinate of the state, a row for each chain: the input of the
-    /// [diagnostics](super::diagnostics). A sampler that moves several chains in turn ([`Sampler::chains`]) has as many
-    /// rows for each start, as each of these mixes by itself.
+    /// Returns the draws of one coordinate of the state, one row per chain: the input of the
+    /// [diagnostics](super::diagnostics). Interleaved chains ([`Sampler::chains`]) have one row each, as each mixes
+    /// separately.
     ///
     /// # Panics
     /// If there is no coordinate of this number.
@@ -205,13 +208,13 @@ impl<T: Real> SampleResult<T> {
         self.runs.iter().filter_map(smallest).collect()
     }
 
-    /// The largest R-hat of all parameters, NaN if one is.
+    /// The largest R-hat of all parameters; NaN if one is NaN.
     #[must_use]
     pub fn max_r_hat(&self) -> f64 {
         largest(1.0, self.parameters.iter().map(|parameter| parameter.r_hat))
     }
 
-    /// The smallest bulk effective size of all parameters, NaN if one is.
+    /// The smallest bulk effective size of all parameters; NaN if one is NaN.
     #[must_use]
     pub fn min_effective_size(&self) -> f64 {
         -largest(f64::NEG_INFINITY, self.parameters.iter().map(|parameter| -parameter.effective_size))
@@ -219,8 +222,9 @@ impl<T: Real> SampleResult<T> {
 
     /// Reasons not to trust the draws, most serious first; empty if there is none.
     ///
-    /// Divergences; draws without a test that fail the target's identities by 5 standard errors; R-hat above 1.01; fewer
-    /// than 400 effective draws in bulk or tails; E-BFMI below 0.3; trajectories at the maximum depth.
+    /// Checks, in order: divergences; draws without a test that fail the target's identities by 5 standard errors;
+    /// R-hat above 1.01; fewer than 400 effective draws in bulk or tails; E-BFMI below 0.3; trajectories at the maximum
+    /// depth.
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
@@ -233,7 +237,7 @@ impl<T: Real> SampleResult<T> {
             let steps = self.moved * total(|all| all.steps);
             warnings.push(Warning::Divergences { count, steps, tested, has_step });
         }
-        // The parameter where a number is largest; NaN, of either sign, is larger than all.
+        // Finds the parameter with the largest value; NaN, of either sign, counts as the largest.
         let order = |value: f64| if value.is_nan() { f64::INFINITY } else { value };
         let most = |value: &dyn Fn(usize) -> f64| {
             let values = (0..self.parameters.len()).map(|k| (k, value(k)));
@@ -244,7 +248,7 @@ impl<T: Real> SampleResult<T> {
             let errors = standard_errors(
                 places.flat_map(|place| self.runs.iter().map(move |run| (&run.identity, place))),
             );
-            // A parameter whose gradient is no number cannot be judged, and must not hide another.
+            // A parameter with a NaN gradient cannot be checked, and must not mask another.
             if errors.is_nan() { 0.0 } else { errors }
         };
         if let Some((parameter, standard_errors)) =
@@ -301,7 +305,7 @@ impl<T: Real> fmt::Display for SampleResult<T> {
     }
 }
 
-/// A number with four significant digits, by its exponent where it is very small or large.
+/// Formats a number with four significant digits, in scientific notation if it is very small or large.
 fn four_digits(value: f64) -> String {
     match value.abs() {
         size @ 1e-3..1e6 => format!("{value:.*}", (3 - size.log10().floor() as i32).max(0) as usize),
@@ -310,9 +314,9 @@ fn four_digits(value: f64) -> String {
     }
 }
 
-/// Runs one chain of `target` from each of the `starts` (`dimension x blocks` each, far apart) and summarises the draws;
-/// see [`SampleResult::warnings`]. `sampler` makes the sampler of each chain from its seeds, children of `streams`. With the
-/// feature `rayon` chains run in parallel; the result is the same without.
+/// Runs one chain of `target` from each of the `starts` (`dimension x blocks` each, far apart) and summarises the
+/// draws; see [`SampleResult::warnings`]. `sampler` builds the sampler of each chain from a child of `streams`. With
+/// the feature `rayon`, chains run in parallel; the result is identical without it.
 ///
 /// ```
 /// use alphamf_samplers::random::SeedTree;
@@ -336,7 +340,8 @@ fn four_digits(value: f64) -> String {
 /// ```
 ///
 /// # Errors
-/// As [`Chain::new`] and `sampler`; [`SamplerError::Setting`] without a start or with fewer than 4 draws of a chain.
+/// The errors of [`Chain::new`] and `sampler`; [`SamplerError::Setting`] without a start or with fewer than 4 draws per
+/// chain.
 pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     target: &G,
     starts: &[Vec<T>],
@@ -348,7 +353,7 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     let run = |(chain, start): (usize, &Vec<T>)| {
         let sampler = sampler(streams.child(chain as u64))?;
         let (chains, (_, blocks)) = (sampler.chains(), sampler.shape());
-        // R-hat compares halves of chains, of two draws each.
+        // R-hat compares the halves of a chain, which need two draws each.
         let draws = schedule.draws / chains;
         check("draws of each chain", draws as f64, "at least 4", draws >= 4)?;
         let mut record = RunRecord::new(start.len(), schedule.draws, chains);
@@ -365,11 +370,11 @@ pub fn sample<T: Real, G: Target<T> + Clone + Send + Sync, S: Sampler<T>>(
     #[cfg(not(feature = "rayon"))]
     let runs: Result<Vec<_>, SamplerError> = starts.iter().enumerate().map(run).collect();
     let (runs, blocks): (Vec<_>, Vec<_>) = runs?.into_iter().unzip();
-    // Every number of the state is a parameter of its own.
+    // Every number of the state counts as a separate parameter.
     Ok(SampleResult { moved: blocks[0], ..SampleResult::new(runs, 1) })
 }
 
-/// The largest of the values and `least`, NaN if one is.
+/// Returns the largest of the values and `least`; NaN if one is NaN.
 fn largest(least: f64, values: impl Iterator<Item = f64>) -> f64 {
     let larger =
         |largest: f64, value: f64| if largest.is_nan() || value <= largest { largest } else { value };

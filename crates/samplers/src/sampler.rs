@@ -19,7 +19,7 @@ pub enum SamplerError {
     /// Two settings that are in range, or a setting and a sampler, exclude each other.
     #[error("sampler setting {setting} cannot be combined with {with}")]
     Incompatible {
-        /// The setting that is refused.
+        /// The rejected setting.
         setting: &'static str,
         /// The sampler or the other setting.
         with: &'static str,
@@ -47,7 +47,7 @@ pub enum SamplerError {
     /// The start is not finite or outside the support.
     #[error("start[{index}] is {value}; expected a finite number within the support")]
     Start {
-        /// Place in the state.
+        /// Index in the state.
         index: usize,
         /// The offending value.
         value: f64,
@@ -55,7 +55,7 @@ pub enum SamplerError {
     /// The start of a site on the simplex does not sum to one.
     #[error("start[{index}] and the numbers of its simplex sum to {sum}; expected 1")]
     StartSum {
-        /// The first place of the site in the state.
+        /// Index of the first number of the site in the state.
         index: usize,
         /// The sum.
         sum: f64,
@@ -95,17 +95,17 @@ pub enum SamplerError {
 /// Report of one step of a sampler.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// Mean acceptance probability over the blocks. Samplers without a test: the fraction of blocks that moved.
+    /// Mean acceptance probability over the blocks; for samplers without a test, the fraction of blocks that moved.
     pub acceptance: f64,
     /// The total potential after the step, if the sampler computes it.
     pub potential: Option<f64>,
-    /// Blocks whose step diverged, as in Stan: the energy error is above 1000 nats or not a number, or the state is not finite
-    /// or beyond all bounds. The error of a proposal without a trajectory is minus its log acceptance ratio; that of `nmc` counts
-    /// only where it is not a number, as its proposals have no step to be too long. Tested moves are rejected.
+    /// Number of blocks whose step diverged, as in Stan: the energy error is above 1000 nats or NaN, or the state is
+    /// not finite or out of bounds. Without a trajectory, the energy error of a proposal is minus its log acceptance
+    /// ratio. For `nmc`, which has no step that could be too long, only NaN counts. A test rejects diverged moves.
     ///
-    /// Moves without a test stand unless they are not finite; their error is
-    /// estimated from the gradients at both ends (for the move before, except by HAMCMC, which measures the present move
-    /// when it refreshes a pair), and a rise of the potential by more than 1000 nats per parameter counts, too.
+    /// Without a test, diverged moves are kept unless the state is not finite or out of bounds. Their energy error is
+    /// estimated from the gradients at both ends, for the previous move; HAMCMC uses the current move when it refreshes
+    /// a pair. A rise of the potential by more than 1000 nats per parameter also counts.
     pub divergences: usize,
     /// The step size used; 0 for [`Newtonian`](super::Newtonian), which has none.
     pub step_size: f64,
@@ -113,25 +113,26 @@ pub struct Step {
     pub energy: Option<f64>,
     /// Leapfrog steps of the trajectory, the longest over the blocks; 0 for samplers without trajectories.
     pub leapfrog_steps: usize,
-    /// Blocks whose NUTS trajectory ended at the maximum depth.
+    /// Number of blocks whose NUTS trajectory ended at the maximum depth.
     pub depth_limited: usize,
     /// Whether moves are accepted or rejected by a test that makes the sampler exact.
     pub tested: bool,
     /// The temperature of the draws, which follow `exp(-U / temperature)`; see
     /// [`GradientSettings::temperature`](super::GradientSettings::temperature).
     pub temperature: f64,
-    /// Pairs in the metric of the step, over all blocks; `None` for samplers without a memory of pairs.
+    /// Number of pairs in the metric of the step, over all blocks; `None` for samplers without a memory of pairs.
     pub pairs: Option<usize>,
-    /// Parameters whose drift was cut to its limit, over all blocks; `None` for samplers that do not count them.
+    /// Number of parameters whose drift was cut to its limit, over all blocks; `None` for samplers that do not count
+    /// them.
     pub clipped: Option<usize>,
 }
 
-/// Where a step started, as far as the sampler kept it.
+/// The start of a step, as far as the sampler stored it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Start<'a, T> {
     /// The gradient, `dimension x blocks`.
     pub gradient: &'a [T],
-    /// The state there; `None` if it is the draw before the step.
+    /// The state; `None` if it is the draw before the step.
     pub state: Option<&'a [T]>,
 }
 
@@ -156,21 +157,22 @@ impl Default for Step {
 
 /// A Markov chain transition on a [`Target`].
 ///
-/// A sampler owns its random generators, step size and memory, not the state: the caller passes the last draw and receives the
-/// next in its place. Steps do not depend on the number of threads. Most samplers allocate in the first steps and the warm-up
-/// alone; [`RecipeSampler`](super::recipe::RecipeSampler), and `sgrld` and `sgrhmc` with gradient noise, at every step.
+/// A sampler owns its random generators, step size and memory, but not the state: `step` replaces the last draw by the
+/// next. Steps do not depend on the number of threads. Most samplers allocate only in the first steps and the warm-up.
+/// [`RecipeSampler`](super::recipe::RecipeSampler), and `sgrld` and `sgrhmc` with gradient noise, allocate at every
+/// step.
 pub trait Sampler<T: Real>: Send {
     /// Replaces `theta` (`dimension x blocks`) by the next draw.
     ///
     /// # Panics
-    /// If `theta` or `target` have another shape than the sampler was built for, or `target` lacks what the sampler needs;
-    /// see [`check`](Self::check).
+    /// If `theta` or `target` does not have the shape of the sampler, or `target` lacks a capability that the sampler
+    /// needs; see [`check`](Self::check).
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step;
 
     /// `(dimension, blocks)` that the sampler was built for.
     fn shape(&self) -> (usize, usize);
 
-    /// Verifies, before the first step, that `target` has the right shape and offers what the sampler needs.
+    /// Verifies, before the first step, that `target` has the right shape and the capabilities that the sampler needs.
     ///
     /// # Errors
     /// [`SamplerError::Shape`] or [`SamplerError::Capability`].
@@ -178,13 +180,14 @@ pub trait Sampler<T: Real>: Send {
         check_target(self.shape(), target)
     }
 
-    /// Turns adaptation of the step size on (burn-in) or off. Off at first; samplers without it ignore this.
+    /// Turns adaptation of the step size on (for burn-in) or off. Initially off; samplers without adaptation ignore the
+    /// call.
     fn adapt(&mut self, on: bool) {
         let _ = on;
     }
 
-    /// Starts a warm-up of `steps` steps, which `adapt(false)` ends: the caller's task, [`Chain`]'s where there is one. The
-    /// default adapts the step size alone; [`Preconditioned`](super::Preconditioned) estimates a metric, too.
+    /// Starts a warm-up of `steps` steps. The caller ends it by `adapt(false)`; [`Chain`] does this itself. The default
+    /// adapts the step size alone; [`Preconditioned`](super::Preconditioned) also estimates a metric.
     fn warm_up(&mut self, steps: usize) {
         let _ = steps;
         self.adapt(true);
@@ -195,8 +198,8 @@ pub trait Sampler<T: Real>: Send {
         StepRule::Own
     }
 
-    /// Restarts the step's adaptation of one block at the leapfrog step `step`, in the sampler's coordinates. Samplers
-    /// that follow a [`StepRule`] other than `Own` take it as their constant step, in every block.
+    /// Restarts the step adaptation of one block from the leapfrog step `step`, in the sampler's coordinates. Samplers
+    /// with a [`StepRule`] other than `Own` use it as the constant step of every block.
     fn restart_step(&mut self, block: usize, step: f64) {
         let _ = (block, step);
     }
@@ -207,16 +210,16 @@ pub trait Sampler<T: Real>: Send {
         let _ = change;
     }
 
-    /// Drops what belongs to the last states and their target: kept potentials and gradients, the states of interleaved chains and
-    /// their pairs. Step size, metric, momenta and random streams remain. [`Chain::new`] calls it.
+    /// Drops stored potentials and gradients, and the states and pairs of interleaved chains, which belong to the last
+    /// target. Step size, metric, momenta and random streams remain. [`Chain::new`] calls it.
     fn forget(&mut self) {}
 
-    /// Steps at the end of a warm-up of `steps` steps during which the metric stays as it is.
+    /// Returns the number of steps at the end of a warm-up of `steps` steps during which the metric is fixed.
     fn closing_steps(&self, steps: usize) -> usize {
         (steps / 5).max(50).min(steps / 3)
     }
 
-    /// The gradient at the state that the last step started from, if the sampler kept it.
+    /// The gradient at the start of the last step, if the sampler stored it.
     fn start(&self) -> Option<Start<'_, T>> {
         None
     }
@@ -244,7 +247,7 @@ pub trait Sampler<T: Real>: Send {
     }
 }
 
-/// A pointer to a sampler is a sampler.
+/// Implements [`Sampler`] for a pointer to a sampler.
 macro_rules! pointer_to_sampler {
     ($pointer:ty) => {
         impl<T: Real, S: Sampler<T> + ?Sized> Sampler<T> for $pointer {
@@ -312,7 +315,7 @@ pub(super) fn check_target<T: Real>(
     equal("the target's number of blocks", target.blocks(), blocks)
 }
 
-/// The capability, or a panic with the error of [`Sampler::check`].
+/// Returns the capability; panics with the error of [`Sampler::check`] if it is missing.
 #[expect(clippy::panic, reason = "`Sampler::check`, which `Chain` calls, gives the error instead")]
 pub(super) fn offered<O>(offered: Option<O>, sampler: &'static str, capability: &'static str) -> O {
     match offered {
@@ -374,7 +377,7 @@ pub struct Draw<'a, T> {
     pub step: Step,
 }
 
-/// Target, sampler and state, checked to fit each other. A chain owns all three; pass `&mut` to keep target and sampler.
+/// Target, sampler and state, checked to match. A chain owns all three; pass `&mut` to keep target and sampler.
 ///
 /// ```
 /// use alphamf_samplers::random::SeedTree;
@@ -396,17 +399,17 @@ pub struct Chain<T, G, S> {
     sampler: S,
     theta: Vec<T>,
     statistics: ChainStatistics,
-    /// Steps left of a warm-up.
+    /// Remaining steps of a warm-up.
     warming: usize,
 }
 
 impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
-    /// Starts at `start` (`dimension x blocks`). A sampler that has run before [forgets](Sampler::forget) its states, and keeps its
-    /// step size and metric.
+    /// Creates a chain at `start` (`dimension x blocks`). A sampler that has run before drops its states
+    /// ([`Sampler::forget`]), and keeps its step size and metric.
     ///
     /// # Errors
-    /// If shapes differ, the start is not finite or outside the support of the target's [sites](Target::sites), its potential is
-    /// not finite, or the target lacks what the sampler needs.
+    /// If shapes differ, the start is not finite or outside the support of the target's [sites](Target::sites), its
+    /// potential is not finite, or the target lacks a capability that the sampler needs.
     pub fn new(mut target: G, mut sampler: S, start: Vec<T>) -> Result<Self, SamplerError> {
         sampler.check(&mut target)?;
         let (dimension, blocks) = sampler.shape();
@@ -445,15 +448,15 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
         Ok(Self { target, sampler, theta: start, statistics: ChainStatistics::default(), warming: 0 })
     }
 
-    /// Takes `steps` steps of [warm-up](Sampler::warm_up), keeps none, and resets the statistics.
+    /// Takes `steps` steps of [warm-up](Sampler::warm_up) without keeping draws, and resets the statistics.
     pub fn burn_in(&mut self, steps: usize) {
         self.warm_up(steps);
         self.run(steps, |_| ());
         self.statistics = ChainStatistics::default();
     }
 
-    /// Starts a [warm-up](Sampler::warm_up) of `steps` steps, the next that [`run`](Self::run) and [`record`](Self::record) take.
-    /// Adaptation ends with the last of them, or with `adapt(false)` before.
+    /// Starts a [warm-up](Sampler::warm_up) for the next `steps` steps of [`run`](Self::run) and
+    /// [`record`](Self::record). Adaptation ends after the last of them, or earlier by `adapt(false)`.
     pub fn warm_up(&mut self, steps: usize) {
         self.sampler.warm_up(steps);
         self.warming = steps;
@@ -462,7 +465,7 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
         }
     }
 
-    /// Takes one step and counts it; ends the warm-up after its last.
+    /// Takes one step and counts it; ends a warm-up after its last step.
     fn step(&mut self) -> Step {
         let step = self.sampler.step(&mut self.target, &mut self.theta);
         self.statistics.add(&step);
@@ -481,7 +484,7 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
         &self.sampler
     }
 
-    /// Turns adaptation of the step size alone on or off; off ends a warm-up, too.
+    /// Turns adaptation of the step size alone on or off; off also ends a warm-up.
     pub fn adapt(&mut self, on: bool) {
         if !on {
             self.warming = 0;
@@ -506,8 +509,8 @@ impl<T: Real, G: Target<T>, S: Sampler<T>> Chain<T, G, S> {
         }
     }
 
-    /// The state and gradient that the last step started from, if the sampler kept both. `None` if it
-    /// [mirrors](Sampler::mirrors): the identities of the target, which they are for, have another value at a fold.
+    /// The state and gradient at the start of the last step, if the sampler stored both. `None` if it
+    /// [mirrors](Sampler::mirrors): they serve to check identities of the target, which do not hold for folded draws.
     #[must_use]
     pub fn start(&self) -> Option<(&[T], &[T])> {
         if self.sampler.mirrors() {

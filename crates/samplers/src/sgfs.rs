@@ -6,8 +6,8 @@
 //! ```
 //!
 //! **Source.** Ahn, Korattikara and Welling (2012), algorithm 1. `N I` estimates the Fisher information of all data by
-//! the scatter of the terms' gradients in the subsample of `n`; the prior has no part in it. Terms are evaluated one by
-//! one, and a subsample is therefore required.
+//! the scatter of the terms' gradients in the subsample of `n`; the prior is excluded. Terms are evaluated one by one,
+//! so a subsample is required.
 //! **Cost.** `n` gradients of one data term each, `n dimension^2` for their covariance and `dimension^3 / 3` per block.
 //! **Bias.** With long steps draws follow the Gaussian limit of the posterior (Bernstein and von Mises); with short ones the
 //! posterior itself, as `I` settles and the step falls.
@@ -46,9 +46,9 @@ struct Scorer<T> {
 }
 
 impl<T: Real> Sgfs<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns. The settings' minibatch must be of at least 2 terms, their
-    /// temperature 1, as gradient noise, which the step does not scale, is that of the posterior, and their drift limit infinite, as
-    /// drift and noise are one.
+    /// Creates a sampler for `blocks` independent blocks of `dimension` unknowns. The settings need a minibatch of at
+    /// least 2 terms. Their temperature must be 1: the step does not scale the gradient noise, which is that of the
+    /// posterior. Their drift limit must be infinite, as drift and noise are not separate.
     ///
     /// # Errors
     /// If a setting is out of range.
@@ -78,7 +78,7 @@ impl<T: Real> Sgfs<T> {
             .with_conditioner(&Matrix::Scalar(1.0))
     }
 
-    /// The sampler with the matrix `B` in every block (default: identity); best proportional to the information `N I`.
+    /// Sets the matrix `B` of every block (default: identity), best proportional to the information `N I`.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive definite.
@@ -120,7 +120,7 @@ impl<T: Real> Sampler<T> for Sgfs<T> {
             target.gradient(theta, Minibatch::subsample(&[term], terms), score);
         }
         let (size, all) = (scores.len() as f64, terms as f64);
-        // The gradient of a single term stands for all N of them: N times its score, and the prior's once.
+        // The gradient on a single term estimates the whole gradient: N times its score, plus that of the prior.
         engine.gradient.fill(T::zero());
         for score in scores.iter() {
             for (sum, &score) in engine.gradient.iter_mut().zip(score) {
@@ -171,7 +171,7 @@ impl<T: Real> Sampler<T> for Sgfs<T> {
         engine.step(step_size, blocks.iter().map(|scorer| scorer.block.diverged))
     }
 
-    /// Begins the estimate of the information again; the conditioner is taken for that of the new coordinates.
+    /// Restarts the estimate of the information; the conditioner then applies in the new coordinates.
     fn change_coordinates(&mut self, _: &mut dyn FnMut(usize, &mut [T])) {
         self.forget();
     }

@@ -8,8 +8,8 @@
 //! move, half a kick, exact friction, half a kick, half a move.
 //! **Cost.** One gradient per step, no acceptance test.
 //! **Bias.** Second order in `dt` with full gradients. Minibatch noise of variance `V` heats the chain by about
-//! `dt V / (2 C)`; an estimate ([`Sghmc::with_gradient_noise`]) is subtracted from the injected noise (`B` is `dt V / 2`
-//! with Chen and others, `V` in `complete-recipe`).
+//! `dt V / (2 C)`; an estimate ([`Sghmc::with_gradient_noise`]) is subtracted from the injected noise (`B` is
+//! `dt V / 2` in Chen and others, `V` in `complete-recipe`).
 //! **Use where** valleys are long and narrow, or data large.
 //! **Do not use where** tails are heavy or curvature is unbounded: `dt` must stay below `2 / sqrt(lambda_max(Hessian))`
 //! everywhere, and nothing is rejected. `dt` corresponds to a Langevin step of `dt^2 / 2`.
@@ -46,7 +46,7 @@ pub struct Sghmc<T> {
 }
 
 impl<T: Real> Sghmc<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns.
+    /// Creates a sampler for `blocks` independent blocks of `dimension` unknowns.
     ///
     /// # Errors
     /// If a setting is out of range.
@@ -62,8 +62,8 @@ impl<T: Real> Sghmc<T> {
         Ok(Self { engine, settings, momenta })
     }
 
-    /// The sampler with the covariance `V` of its stochastic gradient, which is subtracted from the injected noise. The
-    /// excess of `V` over `2 C / dt` remains as a bias.
+    /// Sets the covariance `V` of the stochastic gradient, which is subtracted from the injected noise. The excess of
+    /// `V` over `2 C / dt` remains as a bias.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive semidefinite.
@@ -72,7 +72,7 @@ impl<T: Real> Sghmc<T> {
         Ok(self)
     }
 
-    /// The sampler with momenta redrawn every `every` steps (`complete-recipe` algorithm 1).
+    /// Redraws the momenta every `every` steps (`complete-recipe` algorithm 1).
     ///
     /// # Errors
     /// If `every` is 0.
@@ -106,7 +106,7 @@ impl<T: Real> Sampler<T> for Sghmc<T> {
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
         self.momenta.begin(engine.iteration);
         self.momenta.half_move(theta, step, mirror);
-        engine.evaluate_and_watch(target, theta, 0.125 * step_size * step_size);
+        engine.evaluate_and_check_divergence(target, theta, 0.125 * step_size * step_size);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let decay = libm::exp(-step_size * self.settings.friction);
         let variance = (1.0 - decay * decay) * engine.settings.temperature;

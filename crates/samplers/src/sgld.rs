@@ -11,8 +11,8 @@
 //! **Bias.** First order in `eps`: on a Gaussian of precision `A` the covariance is `A^-1 (I - eps A / 2)^-1`. Minibatches add
 //! variance of order `eps`, unless `V` is given.
 //! **Use where** scales are alike, or a warm-up has made them alike; it is the baseline.
-//! **Do not use where** tails are heavier than a Gaussian's squared or curvature is unbounded (quartics, funnels, mirrored
-//! densities with a spike at zero): no step is stable, and nothing is rejected. The step must stay below
+//! **Do not use where** the potential rises faster than quadratically or curvature is unbounded (quartics, funnels,
+//! mirrored densities with a spike at zero): no step is stable, and nothing is rejected. The step must stay below
 //! `2 / lambda_max(Hessian)`.
 
 use super::gradient::{Block, Engine};
@@ -42,7 +42,7 @@ struct General<T> {
 }
 
 impl<T: Real> Sgld<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns.
+    /// Creates a sampler for `blocks` independent blocks of `dimension` unknowns.
     ///
     /// # Errors
     /// If a setting is out of range.
@@ -58,7 +58,7 @@ impl<T: Real> Sgld<T> {
         Ok(Self { engine, blocks, diffusion: None, gradient_noise: None, general: None })
     }
 
-    /// The sampler with diffusion `D` in every block, best near the posterior covariance.
+    /// Sets the diffusion `D` of every block, best near the posterior covariance.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive definite.
@@ -68,8 +68,8 @@ impl<T: Real> Sgld<T> {
         Ok(self)
     }
 
-    /// The sampler with the covariance `V` of its stochastic gradient, which is subtracted from the injected noise. The
-    /// excess of `V` over `2 / eps D^-1` remains as a bias.
+    /// Sets the covariance `V` of the stochastic gradient, which is subtracted from the injected noise. The excess of
+    /// `V` over `2 / eps D^-1` remains as a bias.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive semidefinite.
@@ -97,9 +97,9 @@ impl<T: Real> Sampler<T> for Sgld<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
-        // Of one leapfrog step of size sqrt(2 eps): (2 eps / 8) (|g'|^2 - |g|^2).
+        // Energy error of one leapfrog step of size sqrt(2 eps): (2 eps / 8) (|g'|^2 - |g|^2).
         let weight = if self.general.is_some() { 0.0 } else { 0.25 * step_size };
-        engine.evaluate_and_watch(target, theta, weight);
+        engine.evaluate_and_check_divergence(target, theta, weight);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
         let noise = T::narrow((2.0 * step_size * engine.settings.temperature).sqrt());

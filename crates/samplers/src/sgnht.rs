@@ -12,8 +12,8 @@
 //! directions remains. An estimate of its covariance `V` is subtracted from the injected noise
 //! ([`Sgnht::with_gradient_noise`]; `complete-recipe` eq. 9).
 //! **Use where** SGHMC would be used and the variance of the stochastic gradient is unknown.
-//! **Do not use where** tails are heavy or curvature is unbounded, as SGHMC; in few dimensions or with a small `A`, where the
-//! thermostat oscillates slowly; from a start far out, where `xi` grows and then needs as long to fall.
+//! **Do not use where** tails are heavy or curvature is unbounded, as SGHMC; in few dimensions or with a small `A`,
+//! where the thermostat oscillates slowly; from a distant start, where `xi` grows and then needs as long to fall.
 
 use super::checks::check_positive;
 use super::gradient::Engine;
@@ -28,7 +28,7 @@ use crate::random::SeedTree;
 pub struct SgnhtSettings {
     /// Step `dt`, minibatch and positivity. A drift limit bounds the change of momentum by one kick.
     pub gradient: GradientSettings,
-    /// The diffusion `A` of the momentum, above 0; also the start of the thermostat. Default 1.
+    /// The diffusion `A` of the momentum, above 0; also the initial value of the thermostat. Default 1.
     pub diffusion: f64,
 }
 
@@ -43,12 +43,12 @@ impl Default for SgnhtSettings {
 pub struct Sgnht<T> {
     engine: Engine<T>,
     settings: SgnhtSettings,
-    /// With the thermostats.
+    /// The momenta, with the thermostat of each block.
     momenta: Momenta<T, f64>,
 }
 
 impl<T: Real> Sgnht<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns.
+    /// Creates a sampler for `blocks` independent blocks of `dimension` unknowns.
     ///
     /// # Errors
     /// If a setting is out of range.
@@ -65,7 +65,7 @@ impl<T: Real> Sgnht<T> {
         Ok(Self { engine, settings, momenta })
     }
 
-    /// The sampler with the covariance `V` of its stochastic gradient, which is subtracted from the injected noise.
+    /// Sets the covariance `V` of the stochastic gradient, which is subtracted from the injected noise.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive semidefinite.
@@ -74,7 +74,7 @@ impl<T: Real> Sgnht<T> {
         Ok(self)
     }
 
-    /// The sampler with momenta redrawn every `every` steps.
+    /// Redraws the momenta every `every` steps.
     ///
     /// # Errors
     /// If `every` is 0.
@@ -110,7 +110,7 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
         let (step, mirror) = (T::narrow(step_size), engine.settings.mirror);
         self.momenta.begin(engine.iteration);
         self.momenta.half_move(theta, step, mirror);
-        engine.evaluate_and_watch(target, theta, 0.125 * step_size * step_size);
+        engine.evaluate_and_check_divergence(target, theta, 0.125 * step_size * step_size);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());
         let start = self.settings.diffusion;
         let temperature = engine.settings.temperature;
@@ -124,7 +124,7 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
             let Mover { block, momentum, scratch: [z, scratch], rest: thermostat } = mover;
             *thermostat += heat(momentum);
             let rate = step_size * *thermostat;
-            // (1 - exp(-2 rate)) / rate by its limit where it cancels.
+            // (1 - exp(-2 rate)) / rate; near 0, where it cancels, its limit 2.
             let spread = if rate.abs() < 1e-6 { 2.0 } else { -libm::expm1(-2.0 * rate) / rate };
             let noise = T::narrow((diffusion * step_size * spread).sqrt());
             let decay = T::narrow(libm::exp(-rate));
@@ -152,7 +152,7 @@ impl<T: Real> Sampler<T> for Sgnht<T> {
         StepRule::Leapfrog { friction: None }
     }
 
-    /// The fewer the dimensions, the more the thermostat's bias: below four the step is shorter.
+    /// Shortens the step below four dimensions, as the thermostat's bias is larger in fewer dimensions.
     fn restart_step(&mut self, _: usize, step: f64) {
         self.engine.set_step(step * (0.25 * self.engine.dimension as f64).sqrt().min(1.0));
     }

@@ -33,7 +33,7 @@ pub struct Sgrhmc<T> {
 }
 
 impl<T: Real> Sgrhmc<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns.
+    /// Creates a sampler for `blocks` independent blocks of `dimension` unknowns.
     ///
     /// # Errors
     /// If a setting is out of range, or the settings mirror.
@@ -49,8 +49,8 @@ impl<T: Real> Sgrhmc<T> {
         Ok(Self { engine, metric: FactoredMetric::new(dimension, blocks), momenta })
     }
 
-    /// The sampler with the covariance `V` of its stochastic gradient, which is subtracted from the injected noise; costs a
-    /// further factorisation unless all is diagonal. The excess of `V` over `2 / eps` remains as a bias.
+    /// Sets the covariance `V` of the stochastic gradient, which is subtracted from the injected noise; costs a further
+    /// factorisation unless metric and `V` are diagonal. The excess of `V` over `2 / eps` remains as a bias.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive semidefinite.
@@ -59,7 +59,7 @@ impl<T: Real> Sgrhmc<T> {
         Ok(self)
     }
 
-    /// The sampler with momenta redrawn every `every` steps.
+    /// Redraws the momenta every `every` steps.
     ///
     /// # Errors
     /// If `every` is 0.
@@ -91,7 +91,7 @@ impl<T: Real> Sampler<T> for Sgrhmc<T> {
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
         self.momenta.begin(engine.iteration);
-        engine.evaluate_and_watch(target, theta, 0.0);
+        engine.evaluate_and_check_divergence(target, theta, 0.0);
         let metric = super::offered(target.metric(), "SGRHMC", "a metric");
         self.metric.evaluate(metric, theta, Power::InverseRoot);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());

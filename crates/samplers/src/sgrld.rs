@@ -9,10 +9,10 @@
 //! prior. `V`, 0 unless given, estimates the covariance of the stochastic gradient (`complete-recipe` eq. 9).
 //! **Cost.** One gradient, one metric and, unless it is diagonal, its factorisation (`dimension^3 / 3`) per block and step;
 //! without a closed divergence `2 dimension` more of both, by central differences.
-//! **Bias.** First order in `eps`, which is free of scale and must stay below 2.
+//! **Bias.** First order in `eps`, which is dimensionless and must stay below 2.
 //! **Use where** the Fisher information is known, and the dimension small or the metric diagonal.
-//! **Do not use where** the metric does not bound the curvature, `G^-1 Hessian` above 2: heavy tails, quartics without a metric
-//! that follows them. Steps then diverge, which is counted but not repaired.
+//! **Do not use where** the metric does not bound the curvature, `G^-1 Hessian` above 2: heavy tails, quartics without
+//! a metric that follows them. Steps then diverge; they are counted but not corrected.
 
 use super::gradient::{Block, Engine};
 use super::matrix::{Matrix, Spectrum};
@@ -31,7 +31,7 @@ pub struct Sgrld<T> {
 }
 
 impl<T: Real> Sgrld<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns.
+    /// Creates a sampler for `blocks` independent blocks of `dimension` unknowns.
     ///
     /// # Errors
     /// If a setting is out of range.
@@ -49,8 +49,8 @@ impl<T: Real> Sgrld<T> {
         Ok(Self { engine, metric, blocks: states, gradient_noise: None })
     }
 
-    /// The sampler with the covariance `V` of its stochastic gradient, which is subtracted from the injected noise; costs a
-    /// further factorisation unless all is diagonal. The excess of `V` over `2 / eps G` remains as a bias.
+    /// Sets the covariance `V` of the stochastic gradient, which is subtracted from the injected noise; costs a further
+    /// factorisation unless metric and `V` are diagonal. The excess of `V` over `2 / eps G` remains as a bias.
     ///
     /// # Errors
     /// If the matrix has another size or is not symmetric and positive semidefinite.
@@ -65,7 +65,7 @@ impl<T: Real> Sampler<T> for Sgrld<T> {
     fn step(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
         let engine = &mut self.engine;
         let step_size = engine.begin(target);
-        engine.evaluate_and_watch(target, theta, 0.0);
+        engine.evaluate_and_check_divergence(target, theta, 0.0);
         let metric = super::offered(target.metric(), "SGRLD", "a metric");
         self.metric.evaluate(metric, theta, Power::Inverse);
         let (dimension, gradient, limit) = (engine.dimension, &engine.gradient, engine.limit());

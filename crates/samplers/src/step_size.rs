@@ -35,7 +35,7 @@ impl StepSize {
             Self::Decreasing { scale, power } => {
                 check_positive("step size scale", scale)?;
                 check_positive("step size power", power)?;
-                // The power of a finite scale may be infinite or zero.
+                // The power of a finite scale may overflow or underflow.
                 check_positive("step size of the first step", self.at(1))
             }
         }
@@ -47,7 +47,7 @@ impl StepSize {
 #[derive(Debug, Clone)]
 pub(super) struct DualAveraging {
     target: f64,
-    /// The logarithm of the step that it started at.
+    /// The logarithm of the initial step.
     start: f64,
     centre: f64,
     error: f64,
@@ -72,20 +72,20 @@ impl DualAveraging {
         }
     }
 
-    /// Starts at a quarter of `step` and stays near it: for samplers without a test, whose steps are not rejected while they
-    /// are too long.
+    /// Starts at a quarter of `step` and stays near it: for samplers without a test, which cannot reject steps that are
+    /// too long.
     #[must_use]
     pub fn cautious(step: f64, target: f64) -> Self {
         let low = 0.25 * step;
         Self { centre: libm::log(low), ..Self::start(low, target) }
     }
 
-    /// Starts again from the current step.
+    /// Restarts from the current step.
     pub fn restart(&mut self) {
         *self = Self::start(self.current(), self.target);
     }
 
-    /// Updates by one step's acceptance probability.
+    /// Updates with the acceptance probability of one step.
     pub fn update(&mut self, acceptance: f64) {
         const SHRINKAGE: f64 = 0.05;
         const DELAY: f64 = 10.0;
@@ -104,8 +104,8 @@ impl DualAveraging {
         libm::exp(self.log_step)
     }
 
-    /// The averaged step to keep once adaptation is over; the first one after less than ten updates, of steps that are up to ten
-    /// times as long.
+    /// Returns the averaged step, to keep after adaptation. Returns the initial step after fewer than ten updates,
+    /// whose steps are up to ten times as long.
     #[must_use]
     pub fn adapted(&self) -> f64 {
         libm::exp(if self.count < 10.0 { self.start } else { self.log_average })
@@ -116,12 +116,12 @@ impl DualAveraging {
 #[derive(Debug, Clone)]
 pub(super) struct TestedStep {
     averaging: DualAveraging,
-    /// Given, or where the last adaptation ended.
+    /// The given step, or the result of the last adaptation.
     fixed: f64,
 }
 
 impl TestedStep {
-    /// The given `step`, above 0; adapted, one of the mean acceptance probability `target`, in (0, 1).
+    /// Creates a fixed `step`, above 0; adaptation aims for the mean acceptance probability `target`, in (0, 1).
     #[must_use]
     pub fn new(step: f64, target: f64) -> Self {
         Self { averaging: DualAveraging::start(step, target), fixed: step }
@@ -143,12 +143,12 @@ impl TestedStep {
         self.fixed = self.averaging.adapted();
     }
 
-    /// Adapts from the current step on, for changed dynamics.
+    /// Restarts adaptation from the current step, for changed dynamics.
     pub fn restart(&mut self) {
         self.averaging.restart();
     }
 
-    /// Adapts from `step` on.
+    /// Restarts adaptation from `step`.
     pub fn restart_at(&mut self, step: f64) {
         *self = Self::new(step, self.averaging.target);
     }
@@ -171,7 +171,7 @@ mod tests {
         let average = weight * log + (1.0 - weight) * 2.0_f64.ln();
         assert!((averaging.current().ln() - log).abs() < 1e-12);
         assert!((averaging.log_average - average).abs() < 1e-12);
-        // Two steps are no average.
+        // Two updates are too few for the average.
         assert!((averaging.adapted() - 0.2).abs() < 1e-12);
         (0..8).for_each(|_| averaging.update(0.8));
         assert_eq!(averaging.adapted(), libm::exp(averaging.log_average));

@@ -51,13 +51,13 @@ pub struct Minibatch<'a> {
 }
 
 impl<'a> Minibatch<'a> {
-    /// All of `terms` data terms.
+    /// Creates a minibatch of all `terms` data terms.
     #[must_use]
     pub fn full(terms: usize) -> Self {
         Self { indices: None, terms }
     }
 
-    /// The terms `indices` (at least one, each below `terms`, repeats allowed) out of `terms`.
+    /// Creates a minibatch of the terms `indices` (at least one, each below `terms`, repeats allowed) out of `terms`.
     ///
     /// # Panics
     /// If there are no indices.
@@ -105,8 +105,8 @@ pub trait Target<T: Real> {
         1
     }
 
-    /// Whether the density is folded, as by [`Mirrored`](crate::Mirrored): its slope reverses at the fold, where the energy
-    /// error of a step is unbounded and no sign of divergence.
+    /// Whether the density is folded, as by [`Mirrored`](crate::Mirrored). Its slope reverses at the fold, where the
+    /// energy error of a step is unbounded and does not indicate divergence.
     fn is_folded(&self) -> bool {
         false
     }
@@ -117,7 +117,7 @@ pub trait Target<T: Real> {
     /// Writes `U` of every block, up to a constant, into `potential`. Infinite outside the support.
     fn potential(&mut self, theta: &[T], potential: &mut [f64]);
 
-    /// Writes potential and gradient on all data terms; override where one is found on the way to the other.
+    /// Writes potential and gradient on all data terms; override if computing both together is cheaper.
     fn evaluate(&mut self, theta: &[T], potential: &mut [f64], gradient: &mut [T]) {
         let terms = self.terms();
         self.potential(theta, potential);
@@ -146,7 +146,7 @@ pub trait Target<T: Real> {
     }
 }
 
-/// A pointer to a target is a target.
+/// Implements [`Target`] for a pointer to a target.
 macro_rules! pointer_to_target {
     ($pointer:ty) => {
         impl<T: Real, G: Target<T> + ?Sized> Target<T> for $pointer {
@@ -229,19 +229,19 @@ pub enum Support {
     HalfLine,
     /// Positive numbers that add up to one.
     Simplex,
-    /// One number between two others.
+    /// One number in an open interval.
     Interval {
-        /// The lower one.
+        /// The lower bound.
         low: f64,
-        /// The higher one.
+        /// The upper bound.
         high: f64,
     },
-    /// One of the whole numbers from 0 to below this count, at least 1.
+    /// One of the integers from 0 to below this count, at least 1.
     Discrete(usize),
 }
 
 impl Support {
-    /// Whether a number of a site may have this value.
+    /// Whether a number of a site may have the value `x`.
     pub(super) fn holds(self, x: f64) -> bool {
         match self {
             Self::Real => x.is_finite(),
@@ -266,13 +266,12 @@ pub trait Sites<T: Real> {
     /// Number of sites. Together they cover every coordinate.
     fn count(&self) -> usize;
 
-    /// Site number `index`. A site on the half line, of an interval or of whole numbers has one row.
+    /// Site number `index`. A half-line, interval or discrete site has one row.
     fn site(&self, index: usize) -> Site;
 
-    /// Writes, for every block, the potential, its gradient and its Hessian with respect to the rows of
-    /// site `index` (`rows x blocks` and `rows^2 x blocks`), holding all else fixed. The potential may
-    /// omit terms that do not depend on the site. Of a discrete site only
-    /// the potential is used, at each of its values in turn.
+    /// Writes, for every block, the potential, its gradient and its Hessian with respect to the rows of site `index`
+    /// (`rows x blocks` and `rows^2 x blocks`), holding all else fixed. The potential may omit terms that do not depend
+    /// on the site. For a discrete site only the potential is used, at each value in turn.
     fn expand(
         &mut self,
         theta: &[T],

@@ -1,9 +1,9 @@
 //! Leapfrog trajectories with an acceptance test per block, shared by the Hamiltonian samplers.
 //!
 //! With a fixed matrix `A` per block, `theta' = A p`, `p' = -A' grad U` and `p ~ N(0, I)` preserve
-//! `exp(-U(theta) - p'p / 2)`. `A = I` is HMC, `A = C` the inverse Hessian is QNHMC, and its root `A = S` is HMC
-//! with mass matrix `H^-1` in whitened momenta, which is HMC-BFGS. A mass matrix `M` of the user's multiplies the other
-//! two from the right by `M^-1/2`: its momenta are whitened too, `p = M^1/2 r`.
+//! `exp(-U(theta) - p'p / 2)`. `A = I` is HMC, `A = C` the inverse Hessian is QNHMC, and its root `A = S` is HMC with
+//! mass matrix `H^-1` in whitened momenta, which is HMC-BFGS. A user-supplied mass matrix `M` multiplies the first two
+//! from the right by `M^-1/2`: these momenta are whitened too, `p = M^1/2 r`.
 
 use rand::RngExt;
 
@@ -18,10 +18,10 @@ use crate::random::{SeedTree, SeededRng};
 /// Settings of all Hamiltonian samplers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HmcSettings {
-    /// The leapfrog step, above 0; where adaptation starts. Default 0.1.
+    /// The leapfrog step, above 0; adaptation starts from it. Default 0.1.
     pub step_size: f64,
-    /// Leapfrog steps per proposal, at least 1; the most of them once a [warm-up](super::Preconditioned) has chosen the step, as each
-    /// proposal then draws their number, the same for all blocks. Default 10.
+    /// Leapfrog steps per proposal, at least 1. After a [warm-up](super::Preconditioned) has chosen the step, this is a
+    /// maximum: each proposal draws a number of steps, common to all blocks. Default 10.
     pub leaps: usize,
     /// Each proposal's step is uniform between `1 - jitter` and 1 times the step size; in [0, 1). Default 0.1.
     pub jitter: f64,
@@ -45,7 +45,7 @@ impl HmcSettings {
     }
 }
 
-/// The matrix that moves the position.
+/// The matrix `A` that maps momenta to moves of the position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Map {
     Identity,
@@ -53,7 +53,7 @@ pub(super) enum Map {
     Root,
 }
 
-/// Which matrix, and the root of the inverse mass, if that is not one.
+/// The matrix `A`, and `M^-1/2` unless the mass is 1.
 type Maps<'a, T> = (Map, Option<&'a Spectrum<T>>);
 
 /// State of one block.
@@ -62,14 +62,14 @@ pub(super) struct Leaper<T> {
     pub stream: SeededRng,
     pub inverse: InverseHessian<T>,
     pub accepted: bool,
-    /// Before jitter.
+    /// The step size before jitter.
     pub step: TestedStep,
     step_size: f64,
     momentum: Vec<T>,
     scratch: Vec<T>,
     kinetic: f64,
     probability: f64,
-    /// The Hamiltonian at the end that was kept.
+    /// The Hamiltonian of the draw.
     hamiltonian: f64,
     diverged: bool,
     spare: Vec<T>,
@@ -81,18 +81,18 @@ pub(super) struct Trajectory<T> {
     pub settings: HmcSettings,
     pub dimension: usize,
     pub blocks: Vec<Leaper<T>>,
-    /// Gradient and potential where the last trajectory started, and where it ended.
+    /// Gradient and potential at the start and at the end of the last trajectory.
     pub start_gradient: Vec<T>,
     pub gradient: Vec<T>,
     pub start_potential: Vec<f64>,
     pub potential: Vec<f64>,
     pub start: Vec<T>,
     map: Map,
-    /// `M^-1/2`, unless it is the identity.
+    /// `M^-1/2`, or `None` for unit mass.
     mass: Option<Spectrum<T>>,
     adapting: bool,
-    /// Whether each proposal draws its number of leaps, 1 to the given one: no length is then in resonance with a target
-    /// whose directions are all alike.
+    /// Whether each proposal draws its number of leapfrog steps, from 1 to the setting. A fixed trajectory length may
+    /// resonate with a target of equal scale in all directions.
     varies: bool,
 }
 
@@ -140,7 +140,7 @@ impl<T: Real> Trajectory<T> {
         })
     }
 
-    /// Gives all blocks a mass matrix.
+    /// Sets the mass matrix of all blocks.
     pub fn set_mass(&mut self, mass: &Matrix) -> Result<(), SamplerError> {
         let root = mass.decompose("the mass matrix", self.dimension, true)?.map(|value| 1.0 / value.sqrt());
         self.mass = Some(root);
@@ -154,7 +154,7 @@ impl<T: Real> Trajectory<T> {
         self.adapting = on;
     }
 
-    /// Adapts the step of a block from `step` on, in coordinates that a warm-up has chosen.
+    /// Restarts step adaptation of a block from `step`, in coordinates that a warm-up has chosen.
     pub fn restart_step(&mut self, block: usize, step: f64) {
         self.varies = true;
         self.blocks[block].step.restart_at(step);
@@ -164,7 +164,7 @@ impl<T: Real> Trajectory<T> {
         self.adapting
     }
 
-    /// Replaces `theta` by the end of a trajectory, or leaves it where that is rejected.
+    /// Replaces `theta` by the end of a trajectory, or leaves it unchanged if this end is rejected.
     pub fn run(&mut self, target: &mut dyn Target<T>, theta: &mut [T]) -> Step {
         let (n, map, adapting) = (self.dimension, self.map, self.adapting);
         let batch = Minibatch::full(target.terms());
@@ -252,7 +252,7 @@ impl<T: Real> Leaper<T> {
         add_scaled(&mut self.momentum, step, &self.scratch);
     }
 
-    /// Moves the position; one beyond all bounds returns to its start and is rejected.
+    /// Moves the position; a position out of bounds returns to its start and is rejected.
     fn advance(&mut self, (map, mass): Maps<'_, T>, theta: &mut [T], start: &[T]) {
         let step = T::narrow(self.step_size);
         if map == Map::Identity && mass.is_none() {

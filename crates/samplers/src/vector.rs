@@ -2,7 +2,7 @@
 
 use super::Real;
 
-/// The dot product, summed in eight lanes: fast without reassociation, and the same on every platform.
+/// The dot product, summed in eight lanes: fast without reassociation, and bit-identical on every platform.
 pub(super) fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     const LANES: usize = 8;
     let mut lanes = [T::zero(); LANES];
@@ -24,9 +24,9 @@ pub(super) fn add_scaled<T: Real>(to: &mut [T], factor: T, of: &[T]) {
     }
 }
 
-/// Calls `each(block, state, column)` for every block, in parallel if there is enough to do.
+/// Calls `each(block, state, column)` for every block, in parallel if there is enough work.
 ///
-/// Each block sees only its own state (random stream, memory), so results do not depend on the threads.
+/// Each block accesses only its own state (random stream, memory), so results do not depend on the threads.
 pub(super) fn for_blocks<T: Real, S: Send>(
     states: &mut [S],
     theta: &mut [T],
@@ -36,7 +36,7 @@ pub(super) fn for_blocks<T: Real, S: Send>(
     #[cfg(feature = "rayon")]
     {
         use rayon::prelude::*;
-        // Below this many numbers the work is shorter than waking a thread.
+        // Below this number of values, the work takes less time than waking a thread.
         const WORTHWHILE: usize = 1 << 13;
         if states.len() > 1 && theta.len() >= WORTHWHILE {
             let shortest = (WORTHWHILE / 4 / dimension).max(1);
@@ -53,7 +53,7 @@ pub(super) fn for_blocks<T: Real, S: Send>(
     }
 }
 
-/// States beyond this have diverged, finite or not.
+/// Bound on the magnitude of a coordinate; beyond it a state has diverged even if finite.
 const MAX_STATE: f64 = 1e12;
 /// The bound for tested moves, in single and double precision. Preconditioned states far from their target are large in
 /// double precision; their squares must be finite.

@@ -1,17 +1,17 @@
 //! Kinds of error.
 
-/// What kind of failure an error is: what a program answers for, as by its exit code.
+/// The kind of failure of an error, by which a program may choose its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A setting is out of its range, or does not go with another.
+    /// A setting is out of range, or incompatible with another.
     Setting,
     /// The input is invalid.
     Input,
     /// A dictionary or a network is invalid.
     Model,
-    /// The [`ProgressCallback`](crate::progress::ProgressCallback) ended the work.
+    /// The [`ProgressCallback`](crate::progress::ProgressCallback) cancelled the work.
     Cancelled,
-    /// None of these.
+    /// Any other failure.
     Other,
 }

@@ -1,6 +1,6 @@
 //! Sample formats.
 
-/// How a sample is stored in a file.
+/// The storage format of samples in a file.
 ///
 /// Integer formats of `n` bits map [-1, 1) onto their whole range: the value of code `k` is
 /// `k / 2^(n-1)`, so that -1 is the lowest code and +1 lies one step above the highest.
@@ -16,12 +16,12 @@ pub enum SampleFormat {
     Int32,
     /// 32-bit IEEE floating point; values beyond ±1 are kept.
     Float32,
-    /// 64-bit IEEE floating point. Samples are held as `f32`, so only that much of them survives.
+    /// 64-bit IEEE floating point. Samples are held as `f32`, so only single precision survives.
     Float64,
 }
 
 impl SampleFormat {
-    /// Bits a sample takes in a file.
+    /// Number of bits per sample in a file.
     #[must_use]
     pub fn bits(self) -> u16 {
         match self {

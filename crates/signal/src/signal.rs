@@ -4,15 +4,15 @@ use crate::{SampleFormat, counted};
 use std::ops::RangeInclusive;
 use thiserror::Error;
 
-/// The sample rates that are accepted, in Hz.
+/// Accepted sample rates, Hz.
 pub const SAMPLE_RATE_RANGE: RangeInclusive<u32> = 8_000..=192_000;
 
-/// The most channels that are accepted. A header of 44 bytes may announce 65,535, each of which takes a transform's
-/// worth of memory however short the recording is.
+/// Maximum number of channels. A header of 44 bytes may declare 65,535, each of which needs memory for a transform,
+/// however short the recording.
 pub const MAX_CHANNELS: usize = 256;
 
-/// The most samples per second, all channels together, of a recording that is denoised: 64 channels at 48 kHz, or 16 at
-/// 192 kHz. Memory does not grow with a recording's length, but with these, to about 1 GB.
+/// Maximum number of samples per second of a recording, over all channels: 64 channels at 48 kHz, or 16 at 192 kHz.
+/// Memory does not grow with the length of a recording, but with this rate, to about 1 GB.
 pub const MAX_SAMPLES_PER_SECOND: u64 = 64 * 48_000;
 
 /// A recording: finite samples, full scale ±1, in one vector per channel.
@@ -27,11 +27,11 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// A signal from its channels; `sample_rate` in Hz, `format` as it will be written.
+    /// Creates a signal from its channels; `sample_rate` in Hz, `format` for writing.
     ///
     /// # Errors
-    /// The first thing wrong: the sample rate, no channel or too many, no sample, channels of unequal length,
-    /// or a sample that is not finite (with its channel and position).
+    /// The first error found: the sample rate, no channel or too many, no sample, channels of unequal length, or a
+    /// sample that is not finite (with its channel and position).
     pub fn new(
         sample_rate: u32,
         format: SampleFormat,
@@ -58,7 +58,7 @@ impl Signal {
         Ok(Self { sample_rate, format, channels })
     }
 
-    /// Other samples at the same sample rate and in the same format, such as this signal denoised.
+    /// Creates a signal with other samples at the sample rate and in the format of this one.
     ///
     /// # Errors
     /// As for [`Signal::new`].
@@ -66,7 +66,7 @@ impl Signal {
         Self::new(self.sample_rate, self.format, channels)
     }
 
-    /// The same samples, to be written in `format`.
+    /// Returns this signal with another format for writing.
     #[must_use]
     pub fn with_format(self, format: SampleFormat) -> Self {
         Self { format, ..self }
@@ -78,7 +78,7 @@ impl Signal {
         self.sample_rate
     }
 
-    /// The format the samples came in, and will be written in.
+    /// The format in which the samples were read and will be written.
     #[must_use]
     pub fn format(&self) -> SampleFormat {
         self.format
@@ -90,7 +90,7 @@ impl Signal {
         &self.channels
     }
 
-    /// Takes the samples of every channel out.
+    /// Consumes the signal and returns the samples of every channel.
     #[must_use]
     pub fn into_channels(self) -> Vec<Vec<f32>> {
         self.channels
@@ -113,7 +113,7 @@ impl Signal {
 /// Checks that a sample rate in Hz is one of [`SAMPLE_RATE_RANGE`].
 ///
 /// # Errors
-/// If it is not.
+/// If the sample rate is outside the range.
 pub fn check_sample_rate(sample_rate: u32) -> Result<(), InvalidSignal> {
     if SAMPLE_RATE_RANGE.contains(&sample_rate) {
         Ok(())
@@ -125,7 +125,7 @@ pub fn check_sample_rate(sample_rate: u32) -> Result<(), InvalidSignal> {
 /// Checks that there are channels, and no more than [`MAX_CHANNELS`].
 ///
 /// # Errors
-/// If there are none, or more.
+/// If there are none, or more than [`MAX_CHANNELS`].
 pub fn check_channels(channels: usize) -> Result<(), InvalidSignal> {
     match channels {
         0 => Err(InvalidSignal::NoChannels),
@@ -134,11 +134,10 @@ pub fn check_channels(channels: usize) -> Result<(), InvalidSignal> {
     }
 }
 
-/// Checks a sample rate in Hz and a number of channels, and that both together are no more than
-/// [`MAX_SAMPLES_PER_SECOND`].
+/// Checks a sample rate in Hz and a number of channels, and that their product is at most [`MAX_SAMPLES_PER_SECOND`].
 ///
 /// # Errors
-/// If one of the three is not so.
+/// If one of the three checks fails.
 pub fn check_recording(sample_rate: u32, channels: usize) -> Result<(), InvalidSignal> {
     check_sample_rate(sample_rate)?;
     check_channels(channels)?;
@@ -148,7 +147,7 @@ pub fn check_recording(sample_rate: u32, channels: usize) -> Result<(), InvalidS
     Ok(())
 }
 
-/// Why samples do not make a [`Signal`].
+/// Why samples are not a valid [`Signal`].
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum InvalidSignal {
@@ -163,13 +162,13 @@ pub enum InvalidSignal {
     /// There is no channel.
     #[error("no channels: expected at least one")]
     NoChannels,
-    /// There are more channels than are accepted.
+    /// There are more than [`MAX_CHANNELS`] channels.
     #[error("{found} channels: expected {MAX_CHANNELS} at most")]
     TooManyChannels {
         /// Number of channels.
         found: usize,
     },
-    /// There are more samples per second than are denoised together.
+    /// There are more than [`MAX_SAMPLES_PER_SECOND`] samples per second.
     #[error(
         "{channels} channels at {sample_rate} Hz: expected {} at most at this rate, in a file of their own",
         MAX_SAMPLES_PER_SECOND / u64::from(*sample_rate)
@@ -190,7 +189,7 @@ pub enum InvalidSignal {
     UnequalChannels {
         /// Index of the channel, from 0; the message counts from 1.
         channel: usize,
-        /// Its number of samples.
+        /// Number of samples of the channel.
         found: usize,
         /// The number of samples of the first channel.
         expected: usize,

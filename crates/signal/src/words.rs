@@ -1,6 +1,6 @@
 //! Numbers in messages.
 
-/// A number of things, whose plural ends in `s`: `1 file`, `2 files`.
+/// Formats a number of things whose plural ends in `s`: `1 file`, `2 files`.
 #[must_use]
 pub fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })

@@ -154,7 +154,7 @@ impl PluginStateImpl for MainThread<'_> {
 struct Processor<'a, const WIDTH: usize> {
     shared: &'a Shared,
     running: Running<WIDTH>,
-    /// Whether it has learned noise that is not shared yet.
+    /// Whether learned noise is not shared yet.
     unshared: bool,
 }
 
@@ -166,20 +166,20 @@ impl<const WIDTH: usize> Processor<'_, WIDTH> {
         self.unshared |= learning;
     }
 
-    /// Takes noise that was loaded with a project.
+    /// Applies noise that was loaded with a project.
     fn take_noise(&mut self) {
         let (rate, running) = (self.running.sample_rate(), &mut self.running);
-        if self.shared.noise.give_loaded(rate, |power| running.set_learned_noise(power)) {
+        if self.shared.noise.take_if_loaded(rate, |power| running.set_learned_noise(power)) {
             self.unshared = false;
         }
     }
 
-    /// Shares noise that was learned, so that it is saved, unless other noise was loaded since.
+    /// Shares learned noise for saving, unless other noise was loaded meanwhile.
     fn share_noise(&mut self) {
         self.take_noise();
         if self.unshared && !self.shared.parameters.learning() {
             let (rate, noise) = (self.running.sample_rate(), self.running.learned_noise());
-            self.unshared = !self.shared.noise.try_put(rate, noise);
+            self.unshared = !self.shared.noise.try_store(rate, noise);
         }
     }
 }
@@ -193,7 +193,7 @@ impl<'a, const WIDTH: usize> PluginAudioProcessor<'a, Shared, MainThread<'a>> fo
     ) -> Result<Self, PluginError> {
         let sample_rate = configuration.sample_rate.round() as u32;
         let mut running = Running::new(sample_rate)?;
-        shared.noise.give(sample_rate, |power| running.set_learned_noise(power));
+        shared.noise.read_for(sample_rate, |power| running.set_learned_noise(power));
         let latency = running.latency() as u32;
         if shared.latency.swap(latency, Ordering::Relaxed) != latency
             && let Some(extension) = main_thread.host.get_extension::<HostLatency>()
@@ -201,7 +201,7 @@ impl<'a, const WIDTH: usize> PluginAudioProcessor<'a, Shared, MainThread<'a>> fo
             extension.changed(&main_thread.host);
         }
         let mut processor = Self { shared, running, unshared: false };
-        // Set before the start, the controls need no transition.
+        // Controls that are set before the start need no transition.
         processor.reset();
         Ok(processor)
     }
@@ -209,7 +209,7 @@ impl<'a, const WIDTH: usize> PluginAudioProcessor<'a, Shared, MainThread<'a>> fo
     fn deactivate(mut self, _: &MainThread<'a>) {
         self.take_noise();
         if self.unshared {
-            self.shared.noise.put(self.running.sample_rate(), self.running.learned_noise());
+            self.shared.noise.store(self.running.sample_rate(), self.running.learned_noise());
         }
     }
 
@@ -257,11 +257,11 @@ impl<const WIDTH: usize> PluginTailImpl for Processor<'_, WIDTH> {
     }
 }
 
-/// First port of each direction. Channels that the host does not provide are silent.
+/// Buffers of the first port in each direction. Channels that the host does not provide are silent.
 struct HostBuffers<'a, 'b>(&'a mut Audio<'b>);
 
 impl Buffers for HostBuffers<'_, '_> {
-    fn take(&self, channel: usize, range: Range<usize>, samples: &mut [f32]) {
+    fn read(&self, channel: usize, range: Range<usize>, samples: &mut [f32]) {
         let port = self.0.input_port(0);
         let channels = port.and_then(|port| port.channels().ok()?.into_f32());
         match channels.and_then(|channels| channels.channel(channel as u32)?.get(range)) {
@@ -270,7 +270,7 @@ impl Buffers for HostBuffers<'_, '_> {
         }
     }
 
-    fn give(&mut self, channel: usize, range: Range<usize>, samples: &[f32]) {
+    fn write(&mut self, channel: usize, range: Range<usize>, samples: &[f32]) {
         if let Some(mut port) = self.0.output_port(0)
             && let Some(mut channels) = port.channels().ok().and_then(|channels| channels.into_f32())
             && let Some(place) = channels.channel_mut(channel as u32).and_then(|place| place.get_mut(range))

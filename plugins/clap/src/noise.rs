@@ -17,14 +17,14 @@ struct Learned {
     power: Vec<f32>,
 }
 
-/// The noise that was learned last. No method that the audio thread calls waits or allocates.
+/// The last learned noise. Methods for the audio thread neither wait nor allocate.
 pub struct Noise {
     learned: Mutex<Learned>,
-    /// Whether it was loaded after the audio thread took it last.
+    /// Whether noise was loaded that the audio thread has not taken yet.
     loaded: AtomicBool,
 }
 
-/// What a saved state holds of it, checked.
+/// Validated noise of a saved state.
 pub struct Saved(Learned);
 
 impl Default for Noise {
@@ -35,29 +35,30 @@ impl Default for Noise {
 }
 
 impl Noise {
-    /// On the main thread: waits for the audio thread, which holds it for the time of a copy.
+    /// Locks the noise on the main thread. Waits for the audio thread, which holds the lock only during a copy.
     fn lock(&self) -> MutexGuard<'_, Learned> {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Replaces the noise, on the main thread.
-    pub fn put(&self, sample_rate: u32, power: Option<&[f32]>) {
+    pub fn store(&self, sample_rate: u32, power: Option<&[f32]>) {
         self.lock().replace(sample_rate, power);
     }
 
-    /// The same on the audio thread; false if the main thread is busy with it.
-    pub fn try_put(&self, sample_rate: u32, power: Option<&[f32]>) -> bool {
+    /// Like [`store`](Self::store), on the audio thread; false if the main thread holds the lock.
+    pub fn try_store(&self, sample_rate: u32, power: Option<&[f32]>) -> bool {
         self.try_with(|learned| learned.replace(sample_rate, power)).is_some()
     }
 
-    /// On the main thread: gives the noise of a sample rate to `take`, `None` if none was learned.
-    pub fn give(&self, sample_rate: u32, take: impl FnOnce(Option<&[f32]>)) {
+    /// Passes the noise of a sample rate to `take`, on the main thread; `None` if there is none.
+    pub fn read_for(&self, sample_rate: u32, take: impl FnOnce(Option<&[f32]>)) {
         self.loaded.store(false, Ordering::Relaxed);
         take(self.lock().of(sample_rate));
     }
 
-    /// The same on the audio thread, if it was loaded since and the main thread is not busy with it; whether it was given.
-    pub fn give_loaded(&self, sample_rate: u32, take: impl FnOnce(Option<&[f32]>)) -> bool {
+    /// Like [`read_for`](Self::read_for), on the audio thread, if noise was loaded meanwhile and the main thread does not hold
+    /// the lock. Returns whether it was passed.
+    pub fn take_if_loaded(&self, sample_rate: u32, take: impl FnOnce(Option<&[f32]>)) -> bool {
         if !self.loaded.swap(false, Ordering::Acquire) {
             return false;
         }
@@ -76,7 +77,7 @@ impl Noise {
         }
     }
 
-    /// What a saved state holds of it: one line per value, none without noise.
+    /// Lines of the noise for a saved state: one per value, none without noise.
     pub fn state(&self) -> String {
         let learned = self.lock();
         let mut lines = String::new();
@@ -90,7 +91,7 @@ impl Noise {
         lines
     }
 
-    /// Restores what a saved state holds.
+    /// Restores the noise of a saved state.
     pub fn restore(&self, Saved(saved): Saved) {
         self.lock().replace(saved.sample_rate, Some(&saved.power));
         self.loaded.store(true, Ordering::Release);
@@ -143,32 +144,32 @@ mod tests {
         let (noise, other) = (Noise::default(), Noise::default());
         assert_eq!(noise.state(), "");
         let power = [1.5e-7, 0.0, f32::MIN_POSITIVE, 0.1 + 0.2];
-        noise.put(48_000, Some(&power));
+        noise.store(48_000, Some(&power));
         let state = noise.state();
         assert!(state.starts_with("noise_rate 48000\nnoise 1.5e-7\n"), "{state}");
         other.restore(Saved::read(state.lines()).unwrap());
-        other.give(44_100, |learned| assert_eq!(learned, None));
-        other.give(48_000, |learned| assert_eq!(learned, Some(&power[..])));
+        other.read_for(44_100, |learned| assert_eq!(learned, None));
+        other.read_for(48_000, |learned| assert_eq!(learned, Some(&power[..])));
         for wrong in ["noise_rate x", "noise nan", "noise -1", "noise inf", "noise"] {
             assert_eq!(Saved::read([wrong].into_iter()).is_err(), wrong != "noise", "{wrong}");
         }
         assert!(Saved::read(std::iter::repeat_n("noise 1", MAX_BINS + 1)).is_err());
     }
 
-    /// Each time once, and not while the main thread holds it.
+    /// Loaded noise is taken once, and not while the main thread holds the lock.
     #[test]
     fn the_audio_thread_takes_what_was_loaded_without_waiting() {
         let noise = Noise::default();
-        assert!(!noise.give_loaded(8_000, |_| panic!("nothing was loaded")));
+        assert!(!noise.take_if_loaded(8_000, |_| panic!("nothing was loaded")));
         noise.restore(Saved::read("noise_rate 8000\nnoise 2".lines()).unwrap());
         {
             let _held = noise.lock();
-            assert!(!noise.give_loaded(8_000, |_| panic!("it is held")));
-            assert!(!noise.try_put(8_000, None));
+            assert!(!noise.take_if_loaded(8_000, |_| panic!("it is held")));
+            assert!(!noise.try_store(8_000, None));
         }
-        assert!(noise.give_loaded(8_000, |power| assert_eq!(power, Some(&[2.0][..]))));
-        assert!(!noise.give_loaded(8_000, |_| panic!("it was taken")));
-        assert!(noise.try_put(8_000, None));
-        noise.give(8_000, |power| assert_eq!(power, None));
+        assert!(noise.take_if_loaded(8_000, |power| assert_eq!(power, Some(&[2.0][..]))));
+        assert!(!noise.take_if_loaded(8_000, |_| panic!("it was taken")));
+        assert!(noise.try_store(8_000, None));
+        noise.read_for(8_000, |power| assert_eq!(power, None));
     }
 }

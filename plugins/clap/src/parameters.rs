@@ -54,7 +54,7 @@ const LEARN_AT: usize = 4;
 pub struct ForeignState(String);
 
 impl ForeignState {
-    /// The start of a line that is none of a saved state.
+    /// Creates the error for an invalid line, with the start of the line.
     pub fn of(line: &str) -> Self {
         Self(line.chars().take(40).collect())
     }
@@ -100,7 +100,7 @@ impl Parameter {
     }
 }
 
-/// Description of a parameter for the host.
+/// Describes a parameter for the host.
 pub fn info(index: u32) -> Option<ParamInfo<'static>> {
     let Parameter { name, unit, knob, bypasses, .. } = ALL.get(index as usize)?;
     let mut flags = ParamInfoFlags::IS_AUTOMATABLE;

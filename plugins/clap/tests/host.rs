@@ -48,7 +48,7 @@ fn run(rate: f64, channels: &[Vec<f32>], sizes: &[usize], changes: &[Change]) ->
     (output, latency as usize)
 }
 
-/// What a host saves of a plugin with its project.
+/// The state of a plugin that a host saves with its project.
 fn state(plugin: &mut PluginInstance<Host>) -> Vec<u8> {
     let handle = plugin.plugin_handle();
     let mut saved = Vec::new();
@@ -56,13 +56,13 @@ fn state(plugin: &mut PluginInstance<Host>) -> Vec<u8> {
     saved
 }
 
-/// Whether the plugin takes a saved state.
+/// Loads a saved state; returns whether the plugin accepts it.
 fn load(plugin: &mut PluginInstance<Host>, saved: &[u8]) -> bool {
     let handle = plugin.plugin_handle();
     handle.get_extension::<PluginState>().unwrap().load(&handle, &mut &*saved).is_ok()
 }
 
-/// Passes changes of parameters to a plugin that processes nothing.
+/// Passes changes of parameters to a plugin that is not processing.
 fn flush(stopped: &mut StoppedPluginAudioProcessor<Host>, changes: &EventBuffer) {
     let mut handle = stopped.plugin_handle();
     let parameters = handle.get_extension::<PluginParams>().unwrap();
@@ -167,7 +167,7 @@ fn what_is_late_is_late_by_what_is_told_and_the_mix_is_in_time() {
             assert!((latency as f64 - 0.016 * rate).abs() <= 1.0, "{rate} Hz: {latency}");
             assert!(output[0][settled + latency..] == channels[0][settled..channels[0].len() - latency]);
         }
-        // Half denoised and half input, where nothing is removed: no comb filter.
+        // An equal mix of input and denoised signal causes no comb filter if nothing is removed.
         let (output, latency) = run(rate, &channels, &[64], &[now(MIX, 0.5), now(GAIN_EXPONENT, 0.0)]);
         let settled = 2 * rate as usize / 5;
         let error =
@@ -253,7 +253,7 @@ fn learned_noise_outlasts_a_reset_and_another_activation() {
     let mut processor = activate(&mut plugin, 16_000.0).unwrap();
     assert!(starts(&mut processor) == learned, "after another activation");
     plugin.deactivate(processor.stop_processing());
-    // At another rate it is no noise, and stays for this one.
+    // The noise does not apply at another rate, and is kept for its own.
     for (rate, same) in [(8_000.0, false), (16_000.0, true)] {
         let mut processor = activate(&mut plugin, rate).unwrap();
         assert_eq!(starts(&mut processor) == learned, same, "{rate} Hz");
@@ -275,7 +275,7 @@ fn learned_noise_is_saved_with_the_project() {
     processor.reset();
     let learned = starts(&mut processor);
 
-    // Before activation, and while the plugin runs; a project without noise forgets it.
+    // States are loaded before activation and while the plugin runs; a project without noise discards learned noise.
     let mut other = instance(&ENTRY, MONO);
     assert!(load(&mut other, &saved));
     assert_eq!(state(&mut other), saved);
@@ -296,7 +296,7 @@ fn learned_noise_is_saved_with_the_project() {
     plugin.deactivate(processor.stop_processing());
 }
 
-/// A stopped transport passes no sound to a project that is opened while noise is being learned.
+/// With a stopped transport, no sound reaches a project that is opened during learning.
 #[test]
 fn loaded_noise_outlasts_what_was_being_learned() {
     let noise = [sound(4_000, 9)];
@@ -316,7 +316,7 @@ fn loaded_noise_outlasts_what_was_being_learned() {
     }
 }
 
-/// The bins at the highest sample rate are as many as a state may have.
+/// The highest sample rate has the maximum number of bins of a state.
 #[test]
 fn noise_is_learned_through_a_loaded_state_and_saved_where_learning_ends_in_a_stopped_transport() {
     for (rate, bins) in [(16_000.0, 513), (192_000.0, 6_145)] {

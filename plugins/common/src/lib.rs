@@ -10,7 +10,7 @@ use alphamf::{DenoiseError, Denoiser, Dictionary, LiveDenoiser, Settings};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// Samples per channel that are copied from the host's buffers at once.
+/// Number of samples per channel that are copied from the host's buffers at once.
 const CHUNK: usize = 256;
 
 /// Range and default of a control.
@@ -49,16 +49,16 @@ fn denoiser() -> Result<&'static Denoiser, PluginError> {
         return Ok(denoiser);
     }
     let made = Denoiser::new(Dictionary::built_in()?, Settings::default())?;
-    // If two threads made one concurrently, one of them stays.
+    // If two threads create one concurrently, one of them is kept.
     Ok(DENOISER.get_or_init(|| made))
 }
 
 /// A host's buffers. All channels of a range are read before any is written: input and output may share memory.
 pub trait Buffers {
     /// Copies a range of an input channel to `samples`, a slice of the range's length.
-    fn take(&self, channel: usize, range: Range<usize>, samples: &mut [f32]);
+    fn read(&self, channel: usize, range: Range<usize>, samples: &mut [f32]);
     /// Copies `samples` to a range of an output channel.
-    fn give(&mut self, channel: usize, range: Range<usize>, samples: &[f32]);
+    fn write(&mut self, channel: usize, range: Range<usize>, samples: &[f32]);
 }
 
 /// Running plugin of `WIDTH` channels. After its creation nothing allocates, blocks or panics.
@@ -103,22 +103,23 @@ impl<const WIDTH: usize> Plugin<WIDTH> {
         }
     }
 
-    /// Mean power per bin of the noise that was learned last, if any was.
+    /// Mean power per bin of the last learned noise, if any.
     #[must_use]
     pub fn learned_noise(&self) -> Option<&[f32]> {
         self.live.learned_noise()
     }
 
-    /// Starts the noise estimate from noise that was learned before, or forgets it. Noise of another sample rate counts as none.
+    /// Starts the noise estimate from previously learned noise, or discards learned noise if `None`. Noise of another
+    /// sample rate counts as `None`.
     pub fn set_learned_noise(&mut self, power: Option<&[f32]>) {
-        // What is learned at the moment begins anew.
+        // Learning in progress restarts.
         self.learning = false;
         if self.live.set_learned_noise(power).is_err() {
             self.live.set_learned_noise(None).ok();
         }
     }
 
-    /// Clears all state but noise that was learned, from which the estimate starts again; the next controls apply without
+    /// Clears all state except learned noise, from which the estimate restarts; the next controls apply without
     /// transition.
     pub fn reset(&mut self) {
         self.live.reset_to_learned_noise();
@@ -135,13 +136,13 @@ impl<const WIDTH: usize> Plugin<WIDTH> {
             let (channel, input, output) =
                 (&mut channel[..length], &mut input[..length], &mut output[..length]);
             for index in 0..WIDTH {
-                buffers.take(index, chunk.clone(), channel);
+                buffers.read(index, chunk.clone(), channel);
                 input.iter_mut().zip(&*channel).for_each(|(frame, sample)| frame[index] = *sample);
             }
             self.live.process(input.as_flattened(), output.as_flattened_mut());
             for index in 0..WIDTH {
                 channel.iter_mut().zip(&*output).for_each(|(sample, frame)| *sample = frame[index]);
-                buffers.give(index, chunk.clone(), channel);
+                buffers.write(index, chunk.clone(), channel);
             }
         }
     }

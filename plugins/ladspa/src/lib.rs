@@ -48,7 +48,7 @@ impl<const WIDTH: usize, const PORTS: usize> Instance<WIDTH, PORTS> {
     /// Connected ports must be readable.
     unsafe fn apply_controls(&mut self) {
         let default = LiveControls::default();
-        // SAFETY: as of the caller.
+        // SAFETY: guaranteed by the caller.
         let controls = unsafe {
             LiveControls {
                 gain_exponent: self.control(0, default.gain_exponent),
@@ -64,10 +64,10 @@ impl<const WIDTH: usize, const PORTS: usize> Instance<WIDTH, PORTS> {
     /// # Safety
     /// Connected ports must be valid: audio ports for `count` samples, control ports for one value.
     unsafe fn run(&mut self, count: usize) {
-        // SAFETY: as of the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.apply_controls() };
         if std::mem::take(&mut self.fresh) {
-            // After the controls: they need no transition.
+            // Reset after the controls are set, so that they need no transition.
             self.plugin.reset();
         }
         let latency = self.ports[2 * WIDTH + 4];
@@ -92,14 +92,14 @@ struct Ports<'a> {
 }
 
 impl Ports<'_> {
-    /// Whether the ports have a range, of `length` samples.
+    /// Whether a range lies within the ports and has `length` samples.
     fn have(&self, range: &Range<usize>, length: usize) -> bool {
         range.start <= range.end && range.end <= self.count && range.len() == length
     }
 }
 
 impl Buffers for Ports<'_> {
-    fn take(&self, channel: usize, range: Range<usize>, samples: &mut [f32]) {
+    fn read(&self, channel: usize, range: Range<usize>, samples: &mut [f32]) {
         if !self.have(&range, samples.len()) {
             return samples.fill(0.0);
         }
@@ -108,7 +108,7 @@ impl Buffers for Ports<'_> {
         unsafe { ptr::copy_nonoverlapping(port.add(range.start), samples.as_mut_ptr(), samples.len()) };
     }
 
-    fn give(&mut self, channel: usize, range: Range<usize>, samples: &[f32]) {
+    fn write(&mut self, channel: usize, range: Range<usize>, samples: &[f32]) {
         if !self.have(&range, samples.len()) {
             return;
         }
@@ -150,7 +150,7 @@ unsafe extern "C" fn run<const WIDTH: usize, const PORTS: usize>(handle: Handle,
 }
 
 unsafe extern "C" fn cleanup<const WIDTH: usize, const PORTS: usize>(handle: Handle) {
-    // ffmpeg cleans up what could not be instantiated, too.
+    // ffmpeg also cleans up instances that could not be created.
     if !handle.is_null() {
         // SAFETY: `instantiate` made the box, and the host no longer uses it.
         drop(unsafe { Box::from_raw(handle.cast::<Instance<WIDTH, PORTS>>()) });
@@ -282,7 +282,7 @@ mod tests {
     /// Connects the control ports of a plugin of `width` channels.
     ///
     /// # Safety
-    /// `handle` is of the descriptor.
+    /// `handle` must be an instance of the descriptor.
     unsafe fn connect_controls(
         descriptor: &Descriptor,
         handle: Handle,
@@ -290,7 +290,7 @@ mod tests {
         controls: [*mut f32; CONTROLS],
     ) {
         for (n, control) in controls.into_iter().enumerate() {
-            // SAFETY: as the caller promises.
+            // SAFETY: guaranteed by the caller.
             unsafe { (descriptor.connect_port)(handle, (2 * width + n) as c_ulong, control) };
         }
     }
@@ -298,7 +298,7 @@ mod tests {
     /// Runs a plugin in place, in blocks of `size` samples. Its controls are connected before and after its activation, to
     /// valid memory only after it.
     fn host(index: c_ulong, channels: &mut [Vec<f32>], size: usize, controls: [f32; 4]) -> f32 {
-        // SAFETY: the descriptor is constant; what is connected outlives the runs.
+        // SAFETY: the descriptor is constant; the connected memory outlives the runs.
         unsafe {
             let descriptor = &*ladspa_descriptor(index);
             let handle = (descriptor.instantiate)(descriptor, 48_000);
@@ -373,13 +373,13 @@ mod tests {
         let port = [memory.as_mut_ptr()];
         let mut ports = Ports { inputs: &port, outputs: &port, count: 4 };
         let mut samples = [2.0_f32; 8];
-        ports.take(0, 0..4, &mut samples[..2]);
+        ports.read(0, 0..4, &mut samples[..2]);
         assert_eq!(samples[..4], [0.0, 0.0, 2.0, 2.0]);
-        ports.take(0, 2..6, &mut samples[4..]);
+        ports.read(0, 2..6, &mut samples[4..]);
         assert_eq!(samples[4..], [0.0; 4]);
-        ports.give(0, 2..6, &samples[..4]);
-        ports.give(0, 0..4, &samples[..2]);
-        ports.give(0, 1..3, &samples[2..4]);
+        ports.write(0, 2..6, &samples[..4]);
+        ports.write(0, 0..4, &samples[..2]);
+        ports.write(0, 1..3, &samples[2..4]);
         assert_eq!(memory, [1.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
     }
 

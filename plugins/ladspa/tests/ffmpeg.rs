@@ -96,7 +96,7 @@ fn every_rate_sample_format_and_frame_size_gives_the_librarys_output_bit_for_bit
         let mut run = Run::new();
         let mut wanted = Vec::new();
         for (number, &(format, planar)) in layouts.iter().enumerate() {
-            // Every layout meets every size of frames, alone and in stereo by one instance for both channels.
+            // Every layout is tested with every frame size, in mono, and in stereo with one instance for both channels.
             let size = sizes[(turn + number) % sizes.len()];
             let width = 1 + (turn + number / 2) % 2;
             let label = ["alphamf_mono", "alphamf_stereo"][width - 1];
@@ -150,7 +150,7 @@ fn its_delay_is_compensated_on_demand() {
     }
 }
 
-/// The filters of the README for a film keep every sample of every channel; bypassed, as it was.
+/// The filters of the README for a film keep every sample of every channel; bypassed, samples are unchanged.
 #[test]
 fn one_channel_of_a_film_is_denoised_in_step_with_the_others() {
     if !has_filter() {
@@ -170,7 +170,7 @@ fn one_channel_of_a_film_is_denoised_in_step_with_the_others() {
     assert!(*made == input.samples, "{} samples of {}", made.len(), input.samples.len());
 }
 
-/// ffmpeg cleans up instances that it did not get.
+/// ffmpeg cleans up instances that could not be created.
 #[test]
 fn a_rate_out_of_range_is_an_error_of_ffmpeg_and_no_crash() {
     if !has_filter() {
@@ -181,7 +181,7 @@ fn a_rate_out_of_range_is_an_error_of_ffmpeg_and_no_crash() {
         run.add(&recording(rate, 1, Format::S16, 0.1), Format::S16, &ladspa("alphamf_mono", ""));
         let output = run.command().output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        // A process that a signal has ended has no code.
+        // A process that was killed by a signal has no exit code.
         assert!(output.status.code().is_some_and(|code| code != 0), "{rate} Hz: {}: {said}", output.status);
         assert!(said.contains("Could not instantiate plugin"), "{rate} Hz: {said}");
     }

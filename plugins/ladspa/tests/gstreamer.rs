@@ -15,7 +15,7 @@ fn tool(name: &str, folder: &Path) -> Command {
     command
 }
 
-/// Name of an element: that of its library, without what is no letter or digit, and its label.
+/// Name of an element: the names of its library and its label, with `-` for `.` and `_`.
 fn element(label: &str) -> String {
     let library = plugin().file_name().unwrap().to_string_lossy().replace(['.', '_'], "-");
     format!("ladspa-{library}-{}", label.replace('_', "-"))
@@ -35,7 +35,7 @@ fn every_rate_sample_format_and_buffer_size_gives_the_librarys_output_bit_for_bi
     let controls = LiveControls { floor_db: -20.0, mix: 0.75, ..LiveControls::default() };
     for (turn, rate) in RATES.into_iter().enumerate() {
         let format = FORMATS[turn % FORMATS.len()];
-        // A buffer holds a part of a sample, too, so long as the parser gathers it.
+        // A buffer may end within a sample, as the parser reassembles samples.
         let size = [4_097, 64, 100_000][turn % 3];
         let width = 1 + turn / 2 % 2;
         let label = ["alphamf_mono", "alphamf_stereo"][width - 1];

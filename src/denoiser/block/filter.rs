@@ -1,4 +1,4 @@
-//! The Wiener filter of a block: from accumulated gains to the gain, its floor and what is carried over.
+//! The Wiener filter of a block: from accumulated gains to the gain, its floor and the state to carry over.
 
 use super::{Bands, Block};
 use crate::inference::bands::place_rows;
@@ -37,7 +37,7 @@ struct BandGain {
 }
 
 impl Block<'_> {
-    /// The filter by the gains that were accumulated.
+    /// Computes the filter from the accumulated gains.
     pub(super) fn filter(&self, separation: &Separation) -> Filter {
         let Self { separator, grid, power, start, .. } = self;
         let settings = &separator.settings.gain;
@@ -59,7 +59,7 @@ impl Block<'_> {
             smooth_over_frames(&mut gain, &snr_db, rough);
         }
         let mut floors = Floors::new(settings, with_net, &levels, &snr_db, grid.bin_hertz, previous_floors);
-        // The speech estimate of the high band is uncertain: no more noise is left there than just below.
+        // The speech estimate of the high band is uncertain, so its floor does not exceed the floor just below.
         floors.level_off(split);
         let decays = self.suppress_reverberation(&mut gain);
         let speech_found = self.presence.as_ref().is_some_and(|presence| presence.bands.is_certain());
@@ -76,7 +76,7 @@ impl Block<'_> {
             trace_pool(&presence.bands, &model, self.start.bins);
             let mut log_odds = presence.low.clone();
             lower_steady(&mut log_odds, &model, self.start.bins, LOW_BAND_RULE);
-            // The pool's network learned from blocks with non-stationary noise.
+            // The pool's network was trained on blocks with non-stationary noise.
             let net = self.separator.networks.as_ref().and_then(|networks| networks.pool.as_ref());
             let net = net.filter(|_| nonstationary);
             match net.and_then(|net| net.change(&presence.bands, &model, self.start.bins)) {
@@ -131,7 +131,7 @@ impl Block<'_> {
         whole
     }
 
-    /// Attenuates late reverberation as the settings ask, and returns the decays of the room so far.
+    /// Attenuates late reverberation by the amount in the settings, and returns the decays of the room so far.
     fn suppress_reverberation(&self, gain: &mut [f32]) -> Decays {
         let Self { separator, grid, power, previous_decays, .. } = self;
         let speech: Vec<f32> = gain.iter().zip(*power).map(|(gain, power)| gain * gain * power).collect();

@@ -9,11 +9,11 @@ const HIGH_BAND_BIAS: f32 = 0.5;
 
 /// The log odds of speech, bins x frames.
 pub(super) struct SpeechPresence {
-    /// In the dictionary's band, on the network's bands.
+    /// Log odds in the dictionary's band, on the network's bands.
     pub bands: BandLogOdds,
-    /// In the dictionary's band.
+    /// Log odds in the dictionary's band.
     pub low: Vec<f32>,
-    /// Above it; `None` without bins there.
+    /// Log odds above the dictionary's band; `None` without bins there.
     pub high: Option<Vec<f32>>,
     /// Probability of speech near every frame.
     pub frames: Vec<f32>,

@@ -32,17 +32,17 @@ impl ChainResult {
     }
 }
 
-/// Receives the number of completed sweeps.
+/// Callback that receives the number of completed sweeps.
 type Advance<'a> = dyn FnMut(usize) -> Result<(), Cancelled> + 'a;
 
 impl Block<'_> {
-    /// Number of sweeps of expectation maximisation. A second separation by the model alone has those of the first.
+    /// Number of sweeps of expectation maximisation, which also applies to a second separation by the model alone.
     pub(super) fn em_sweeps(&self) -> usize {
         let Separator { settings, networks, .. } = self.separator;
         settings.em.sweeps(networks.is_some(), !self.power_high.is_empty())
     }
 
-    /// Expectation maximisation. If no draws follow, the gains of its last quarter are averaged.
+    /// Runs expectation maximisation, and averages the gains of its last quarter if no sampling follows.
     pub(super) fn em_iterations(
         &self,
         separation: &mut Separation,
@@ -62,7 +62,7 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// Gibbs sweeps, averaged after the burn-in.
+    /// Runs the Gibbs sweeps, and averages their gains after the burn-in.
     pub(super) fn sample(
         &self,
         settings: &SamplingSettings,
@@ -106,7 +106,8 @@ impl Block<'_> {
         Ok(ChainResult { monte_carlo, divergences, counters: gibbs.finish() })
     }
 
-    /// The mean gain (bins x frames) above the dictionary's band, whose separation is `low`, and the state to carry over.
+    /// The mean gain (bins x frames) above the dictionary's band, and the state to carry over. `low` is the separation
+    /// of the dictionary's band.
     pub(super) fn separate_high_band(&self, low: &Separation) -> (Vec<f32>, HighBandState) {
         let Self { separator, bands, power_high, .. } = self;
         let start = Start {
@@ -134,7 +135,8 @@ impl Block<'_> {
     }
 }
 
-/// Whether noise and channel response are updated: they are held until the activations of speech have converged a little.
+/// Whether a sweep updates noise and channel response. Both are fixed in the first third, while the activations of
+/// speech converge.
 fn is_settled(sweep: usize, sweeps: usize) -> bool {
     3 * sweep >= sweeps
 }

@@ -49,12 +49,12 @@ fn the_error_is_that_between_seeds() {
         let draws = (iterations - iterations / 4) as f64;
         assert!((1.0..=2.0 * draws).contains(&all.effective_draws()), "{}", all.effective_draws());
         let ratio = all.standard_error() / f64::from(between);
-        // As if draws were independent, it would be 0.3 of the truth and less.
+        // Computed as for independent draws, the error would be at most 0.3 of the truth.
         assert!((0.45..1.5).contains(&ratio), "{iterations} iterations: {ratio} of the truth");
     }
 }
 
-/// Settings may ask for the network and yet have a model that it does not fit.
+/// Settings may enable the network together with a model that it does not support.
 #[test]
 fn a_block_has_the_sweeps_of_the_network_that_is_used() {
     let mut stream = SeedTree::new(4).rng(0);
@@ -62,7 +62,7 @@ fn a_block_has_the_sweeps_of_the_network_that_is_used() {
         let grid = FrameGrid { bins, bin_hertz: 15.625, frame_seconds: 0.016 };
         let power: Vec<f32> = (0..bins * 8).map(|_| Exp1.sample(&mut stream)).collect();
         let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap();
-        // A second separation reports 1 all along.
+        // A second separation reports 1 throughout.
         let (mut reports, mut last) = (0, 0.0);
         let mut count = |done: f64| {
             reports += usize::from(done > last);
@@ -81,7 +81,7 @@ fn a_block_has_the_sweeps_of_the_network_that_is_used() {
         assert_eq!(sweeps(settings.clone(), 257), with);
         assert_eq!(sweeps(Settings { gain: alone, ..settings.clone() }, 257), without);
         assert_eq!(sweeps(Settings { model: unfit.clone(), ..settings.clone() }, 257), without);
-        // Of 12 kHz; the dictionary ends at 8.
+        // A bandwidth of 12 kHz, while the dictionary ends at 8 kHz.
         assert_eq!(sweeps(settings, 769), 12);
     }
 }

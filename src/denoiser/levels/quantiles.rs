@@ -2,15 +2,18 @@
 
 use crate::tensor_file::{self, Format, Layout, TensorFileError};
 
-/// Inputs of the network for a cell: log odds of the speech fraction by the gain, log odds by the posterior-mean gain, and
-/// log unevenness of the gain; the same of its slot over all bands; and their means over the last second. Then log ratios of
-/// the expected power in exactly the slot: to the recorded power; of its mean part to the rest; to the power by frames; to the
-/// slot before and the next; the number of the band; and again the ratios to the louder band beside it and to the last second
-/// of these bands.
+/// Number of inputs of the network for a cell:
+/// - log odds of the speech fraction by the gain, log odds by the posterior-mean gain, and log unevenness of the gain;
+/// - the three features of the slot over all bands, and their means over the last second;
+/// - log ratios: of the expected power in the slot to the recorded power, of its posterior-mean part to its variance,
+///   and of the expected power to the power by frames, to the previous slot and to the next slot;
+/// - the index of the band;
+/// - log ratios of the expected power to the louder adjacent band, and to the recent mean of the loudest of these
+///   bands.
 pub(super) const INPUTS: usize = 17;
 /// Hidden units of each layer.
 const HIDDEN: usize = 12;
-/// Range of the median above the expected power, dB.
+/// Range of the median relative to the expected power, dB.
 const MEDIAN_RANGE_DB: (f64, f64) = (-40.0, 10.0);
 /// Range of the natural logarithm of a quantile's distance from the median in dB.
 const LOG_DISTANCE_RANGE: (f64, f64) = (-6.0, 4.5);
@@ -19,7 +22,7 @@ const FORMAT: Format = Format { name: "alphamf-levels", version: 1 };
 /// Quantiles of the level, dB.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quantiles {
-    /// Median above the expected power.
+    /// Median relative to the expected power.
     pub median: f64,
     /// Distance of the 5 % quantile below the median.
     pub below: f64,
@@ -72,7 +75,7 @@ fn layer<const OUTPUTS: usize>(weights: &[f32], inputs: &[f64]) -> [f64; OUTPUTS
 mod tests {
     use super::*;
 
-    /// Results of the network where it was trained.
+    /// Compares the network with the framework in which it was trained.
     #[test]
     fn quantiles_are_those_of_the_training_framework() {
         let net = QuantileNet::built_in().unwrap();
@@ -93,7 +96,7 @@ mod tests {
     #[test]
     fn intervals_are_wider_the_less_of_the_power_is_speech() {
         let net = QuantileNet::built_in().unwrap();
-        // At the level of its surroundings.
+        // A cell at the level of its surroundings.
         let inputs = |odds: f64, slot: f64, part: f64| {
             let own = [odds, odds, 0.2, slot, slot, 0.5, slot, slot, 0.5];
             let exact = [part, odds, 0.0, 0.0, 0.0, 9.0, 2.0, 0.0];

@@ -1,8 +1,8 @@
 //! Mean squares in third octaves and slots, by ideal filters.
 //!
-//! Windows of 64 slots, 32 apart, are transformed at once; the inverse transform of the bins of one band, at the least number
-//! of samples that they need, has that band's power at every instant. Within the middle 32 slots it is that of one transform
-//! of the whole signal but for what the filters' responses have beyond 1.6 s.
+//! Windows of 64 slots, 32 apart, are transformed as a whole. The inverse transform of the bins of one band, at the
+//! lowest sufficient number of samples, gives the power of that band over time. Within the middle 32 slots this power
+//! is that of one transform of the whole signal, except for the filters' responses beyond 1.6 s.
 
 use alphamf_fourier::{ComplexToReal, RealToComplex};
 use num_complex::Complex;
@@ -10,22 +10,22 @@ use std::f64::consts::PI;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Slots of a window, of its advance, and of each of its faded edges.
+/// Lengths of a window, of its advance, and of each of its faded edges, slots.
 const WINDOW: usize = 64;
 const ADVANCE: usize = 32;
 const EDGE: usize = (WINDOW - ADVANCE) / 2;
-/// Minimum number of samples of a slot in the power of a band.
+/// Minimum number of samples of a band's power per slot.
 const MIN_SLOT_SAMPLES: usize = 32;
 
-/// Mean squares of one signal, as its samples arrive.
+/// Computes the mean squares of one signal as its samples arrive.
 pub(crate) struct SlotBank {
     plan: Arc<SlotPlan>,
     /// Samples from the start of the next window.
     waiting: Vec<f32>,
-    /// Number of the next window, and of samples so far.
+    /// Index of the next window, and number of samples so far.
     window: u64,
     samples: u64,
-    /// Mean squares of finished slots that were not taken, the bands of a slot contiguous.
+    /// Mean squares of finished slots that have not been removed, the bands of a slot contiguous.
     pub(crate) rows: Vec<f64>,
 }
 
@@ -44,7 +44,7 @@ struct Band {
 }
 
 impl SlotPlan {
-    /// For slots of `seconds` at this sample rate, and bands with these edges.
+    /// A plan for slots of `seconds` at this sample rate, and bands with these edges.
     pub(crate) fn new(sample_rate: u32, seconds: f64, edges_hertz: &[f64]) -> Self {
         let slot_samples = f64::from(sample_rate) * seconds;
         let length = (((WINDOW as f64 * slot_samples).round() as usize).div_ceil(2) * 2).max(2);
@@ -79,7 +79,7 @@ impl SlotBank {
         Self { plan, waiting, window: 0, samples: 0, rows: Vec::new() }
     }
 
-    /// Takes the next samples.
+    /// Adds the next samples.
     pub(crate) fn push(&mut self, samples: &[f32]) {
         self.samples += samples.len() as u64;
         self.waiting.extend(samples);
@@ -88,7 +88,8 @@ impl SlotBank {
         }
     }
 
-    /// Ends the signal after `samples` samples, the last of which may be missing or followed by others, and `slots` slots.
+    /// Ends the signal after `samples` samples and `slots` slots. Missing samples count as zero; surplus samples are
+    /// removed.
     pub(crate) fn finish(&mut self, samples: u64, slots: u64) {
         let surplus = self.samples.saturating_sub(samples) as usize;
         self.waiting.truncate(self.waiting.len().saturating_sub(surplus));
@@ -106,7 +107,7 @@ impl SlotBank {
         self.rows[last..].iter_mut().for_each(|square| *square *= part);
     }
 
-    /// The mean squares of the middle slots of the next window.
+    /// Computes the mean squares of the middle slots of the next window.
     fn end_window(&mut self) {
         let plan = &self.plan;
         let length = plan.taper.len();

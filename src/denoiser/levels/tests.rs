@@ -19,7 +19,7 @@ fn levels(samples: &[f32], rate: u32, gain: f32) -> SpeechLevels {
     meter.take()
 }
 
-/// A tone of amplitude 0.1, faded over 0.4 s at both ends: abrupt ones sound in all bands.
+/// A tone of amplitude 0.1, faded over 0.4 s at both ends: abrupt ends would have power in all bands.
 fn tone(rate: u32, seconds: f32, hertz: f32) -> Vec<f32> {
     let step = TAU * hertz / rate as f32;
     let samples = (seconds * rate as f32) as usize;
@@ -87,7 +87,7 @@ fn a_codec_widens_intervals_the_lower_its_rate() {
         coded.cells[10 * 18 + 9].unwrap()
     };
     let SpeechLevel { level_dbfs, lower_dbfs, upper_dbfs } = plain.cells[10 * 18 + 9].unwrap();
-    // The squares of the widths add up, that of 16 kbit/s being 10 dB by 16 to the power of 0.6.
+    // The squares of the widths add up; the error at 16 kbit/s is 10 dB / 16^0.6.
     let error_db = 10.0 / 16_f64.powf(0.6);
     let coded = at(16_000.0);
     assert_eq!(coded.level_dbfs, level_dbfs);
@@ -95,7 +95,7 @@ fn a_codec_widens_intervals_the_lower_its_rate() {
     assert!((squares(coded) - (level_dbfs - lower_dbfs).powi(2) - error_db.powi(2)).abs() < 1e-9);
     let upper = [f64::INFINITY, 256_000.0, 64_000.0, 16_000.0, 4_000.0].map(|rate| at(rate).upper_dbfs);
     assert!((upper[0] - upper_dbfs).abs() < 1e-9 && upper.is_sorted() && upper[4] > upper[3], "{upper:?}");
-    // A packet without bits.
+    // Rates below the minimum count as the minimum.
     assert_eq!(at(0.0), at(4_000.0));
 }
 
@@ -109,7 +109,7 @@ fn silence_has_no_level_and_ends_have_their_slots() {
     }
 }
 
-/// The mean squares of a signal in bands and slots, by one transform of it with silence after it.
+/// The mean squares of a signal in bands and slots, by one transform of the zero-padded signal.
 fn mean_squares(samples: &[f32], rate: u32, edges: &[f64]) -> Vec<f64> {
     let (rate, length) = (f64::from(rate), 2 * samples.len());
     let (forward, inverse) = (alphamf_fourier::forward::<f32>(length), alphamf_fourier::inverse(length));

@@ -29,10 +29,10 @@ impl Default for LiveSettings {
 }
 
 impl LiveSettings {
-    /// Settings with a latency in ms, as interfaces take it.
+    /// Settings with a latency in ms, the unit of user interfaces.
     ///
     /// # Errors
-    /// If it is not in [`LATENCY_RANGE_SECONDS`].
+    /// If the latency is not in [`LATENCY_RANGE_SECONDS`].
     pub fn with_latency_ms(latency: f64, controls: LiveControls) -> Result<Self, SettingsError> {
         let (least, most) = LATENCY_RANGE_SECONDS.into_inner();
         within("latency", latency, 1000.0 * least..=1000.0 * most)?;
@@ -40,7 +40,7 @@ impl LiveSettings {
     }
 }
 
-/// Controls that may change while a [`LiveDenoiser`](super::LiveDenoiser) runs. Changes of the sound are smoothed.
+/// Controls that may change while a [`LiveDenoiser`](super::LiveDenoiser) runs. Their effect on the output is smoothed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LiveControls {
@@ -52,10 +52,10 @@ pub struct LiveControls {
     pub mix: f32,
     /// Whether to pass the input unchanged, with the same latency.
     pub bypass: bool,
-    /// Probability of speech, 0 to 1, from which on there is speech; see [`VoiceActivity`](crate::denoiser::VoiceActivity). The
-    /// sound does not depend on it.
+    /// Minimum probability of detected speech, 0 to 1; see [`VoiceActivity`](crate::denoiser::VoiceActivity). The audio
+    /// output does not depend on it.
     pub voice_threshold: f32,
-    /// Hang-over: time that the probability is below the threshold before speech has ended, s, 0 to 10.
+    /// Hang-over: time for which the probability is below the threshold before speech ends, s, 0 to 10.
     pub voice_hang_over_seconds: f32,
 }
 
@@ -114,11 +114,11 @@ impl LiveControls {
         }
     }
 
-    /// These controls, those of a JSON object in their places: `{"mix": 0.5}`. It checks names and types; ranges are checked or
-    /// values clamped where the controls are used.
+    /// Returns these controls with those of a JSON object replaced, as in `{"mix": 0.5}`. It checks names and types;
+    /// ranges are checked, or values clamped, where the controls are used.
     ///
     /// # Errors
-    /// If a control has another name or type.
+    /// If a control has an unknown name or a wrong type.
     pub fn with_json(&self, json: &str) -> Result<Self, SettingsError> {
         fields::with_json(self, "control", &[], json)
     }

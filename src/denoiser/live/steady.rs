@@ -1,18 +1,20 @@
 //! Steady sounds above 8 kHz, such as the whine of a screen or a power supply.
 //!
-//! The causal network ends at 8 kHz, and its highest band decides above it: while somebody speaks, a tone there would be kept.
-//! Speech has no sound above 8 kHz that lasts for seconds, so what does not fall below a level for that long is noise.
+//! The causal network ends at 8 kHz, and its highest band controls the gain above: a tone there would be kept during
+//! speech. Speech has no sound above 8 kHz that lasts for seconds. Power that stays above a level for that long is
+//! therefore noise.
 
 use crate::kernels::vector;
 
-/// Duration over which a sound is steady, s.
+/// Minimum duration of a steady sound, s.
 const SECONDS: f64 = 1.6;
-/// Parts of that time; the minimum is that of the last four to five.
+/// Number of parts of that duration; the minimum is taken over the last four to five parts.
 const PARTS: usize = 4;
-/// Time constants of the power whose minimum is taken, and of that which is compared with it, s.
+/// Time constants of the power whose minimum is taken, and of the power compared with that minimum, s.
 const MINIMUM_SECONDS: f64 = 0.05;
 const PRESENT_SECONDS: f64 = 0.02;
-/// Mean power over its minimum: between that of a tone, 1, and that of white noise. With 2 fricatives are 0.1 dB weaker.
+/// Ratio of mean power to minimum: between that of a tone, 1, and that of white noise. With 2, fricatives are 0.1 dB
+/// weaker.
 const OVER_MINIMUM: f32 = 1.5;
 
 /// Attenuates sounds that are steady, frame by frame and without allocation: minimum statistics (Martin 2001, "Noise power
@@ -24,16 +26,16 @@ pub(super) struct SteadySounds {
     /// Smoothed powers.
     smoothed: Vec<f32>,
     present: Vec<f32>,
-    /// Minima of the present part and of [`PARTS`] before, a ring of rows of bins.
+    /// Minima of the present part and of the last [`PARTS`] parts, a ring buffer of rows of bins.
     minima: Vec<f32>,
-    /// Row of the present part, its frames to come, and the frames of a part.
+    /// Row of the present part, its remaining frames, and the number of frames of a part.
     row: usize,
     left: usize,
     frames: usize,
 }
 
 impl SteadySounds {
-    /// For frames of `bins` bins, `frame_seconds` apart.
+    /// An estimate for frames of `bins` bins, `frame_seconds` apart.
     pub(super) fn new(bins: usize, frame_seconds: f64) -> Self {
         let frames = ((SECONDS / PARTS as f64 / frame_seconds).round() as usize).max(1);
         let keep = |time: f64| libm::exp(-frame_seconds / time) as f32;
@@ -82,7 +84,7 @@ impl SteadySounds {
         }
     }
 
-    /// Returns to the initial state: nothing is known to be steady.
+    /// Resets to the initial state, without steady sounds.
     pub(super) fn reset(&mut self) {
         self.smoothed.fill(0.0);
         self.present.fill(0.0);
@@ -97,7 +99,7 @@ mod tests {
 
     const BINS: usize = 2;
 
-    /// The gains of the last of `frames` frames with this power in both bins, of gains of 1 and 0.5.
+    /// The gains of the last of `frames` frames with this power in both bins, from gains of 1 and 0.5.
     fn last_gain(steady: &mut SteadySounds, frames: usize, power: impl Fn(usize) -> f32) -> [f32; BINS] {
         let mut gain = [0.0; BINS];
         for frame in 0..frames {
@@ -110,13 +112,13 @@ mod tests {
     #[test]
     fn what_lasts_for_two_seconds_is_removed_and_what_stops_is_kept() {
         let mut steady = SteadySounds::new(BINS, 0.008);
-        // A sound counts as speech until it has lasted.
+        // A sound counts as speech until it has lasted for the minimum duration.
         assert_eq!(last_gain(&mut steady, 150, |_| 1.0), [1.0, 0.5]);
         assert_eq!(last_gain(&mut steady, 110, |_| 1.0), [0.0, 0.0]);
         // Speech over it: 20 dB more, for 0.2 s.
         let gain = last_gain(&mut steady, 25, |_| 100.0);
         assert!(gain[0] > 0.95 && gain[1] == 0.5, "{gain:?}");
-        // A second later the steady sound alone is still known.
+        // A second later the steady sound alone is still removed.
         assert_eq!(last_gain(&mut steady, 125, |_| 1.0), [0.0, 0.0]);
         // Bursts of 0.4 s with pauses of 0.2 s, in which the smoothed power falls to exp(-4), are kept: 1 - 1.5 exp(-4) = 0.973.
         steady.reset();

@@ -41,7 +41,7 @@ pub struct Statistics {
     /// Clipped samples that were restored, summed over channels: with [`declip`](super::SessionSettings::declip), all at the
     /// level of clipping.
     pub restored_samples: usize,
-    /// Faults of the microphones of an array; empty without.
+    /// Faults of the microphones of an array; empty without an array.
     pub microphone_faults: Vec<MicrophoneFault>,
     /// Removed time-domain clicks, summed over channels.
     pub clicks: usize,
@@ -70,7 +70,8 @@ pub struct MonteCarloError {
 }
 
 impl Statistics {
-    /// The statistics of streams with these summaries, `mix` of whose output is denoised. Those of the session itself are zero.
+    /// Combines the summaries of streams. `mix` is the fraction of the denoised signal in the output. Fields of the
+    /// session itself are zero.
     pub(super) fn of_streams(summaries: &[Summary], mix: f64, draws: usize) -> Self {
         let mut chain = ChainResult::default();
         summaries.iter().for_each(|summary| chain.add(&summary.chain));

@@ -38,7 +38,7 @@ fn run(settings: SessionSettings, size: usize) -> (SessionOutput, Statistics) {
     (whole, session.statistics())
 }
 
-/// What a session of one channel returns.
+/// The output and statistics of a session of one channel.
 fn whole(
     denoiser: &Denoiser,
     declip: bool,
@@ -108,7 +108,7 @@ fn the_result_and_the_residual_are_the_recording() {
         let sums = voice.iter().zip(residual).map(|(voice, residual)| voice + residual);
         assert!(sums.zip(recorded).all(|(sum, x)| (sum - x).abs() < 1e-6));
     }
-    // A quarter of its amplitude stays at least: 12.04 dB below.
+    // At least a quarter of the amplitude is kept: -12.04 dB.
     let lowered = statistics.noise_before_dbfs.unwrap() - statistics.noise_after_dbfs.unwrap();
     assert!((6.0..12.1).contains(&lowered), "{statistics:?}");
     assert_eq!((statistics.samples, statistics.duration_seconds), (20_000, 2.5));
@@ -127,7 +127,7 @@ fn separate_channels_are_those_of_two_recordings() {
         alone.push(&[samples]).unwrap();
         assert!(&alone.finish().unwrap().speech[0] == voice);
     }
-    // Of white noise the network keeps nothing in either case, so the model alone is asked.
+    // The network removes all white noise in either case, so the model alone is used.
     let model = |channels| {
         let gain = GainSettings { speech_presence: false, ..GainSettings::default() };
         let settings = SessionSettings { channels, ..SessionSettings::default() };
@@ -139,7 +139,7 @@ fn separate_channels_are_those_of_two_recordings() {
     assert!(model(ChannelMode::Shared) != model(ChannelMode::Separate));
 }
 
-/// Channels that differ have a gain each, and start from their own noise.
+/// Divided channels have one gain and one noise profile each.
 #[test]
 fn a_noise_profile_is_that_of_each_channel_once_they_are_divided() {
     // The sounds take turns, with noise of different levels.
@@ -170,7 +170,7 @@ fn a_noise_profile_is_that_of_each_channel_once_they_are_divided() {
     assert!(outputs[0][0] != outputs[1][0] && outputs[0][1] == outputs[1][1]);
 }
 
-/// What is reported of channels that are divided is of all of them together.
+/// Reports of divided channels cover all channels together.
 #[test]
 fn channels_that_are_divided_have_one_report() {
     let [mut left, mut right] = recording();
@@ -208,7 +208,7 @@ fn a_channel_of_a_constant_does_not_count_in_the_ratio_of_all() {
     assert_eq!(snr_db(&[&vec![0.1; voice.len()]]), alone);
 }
 
-/// The ratios of several streams are weighted by what they are of: the input without offset and outliers.
+/// The ratios of several streams are weighted by the energies of their inputs, without offset and outliers.
 #[test]
 fn an_offset_or_an_outlier_in_one_channel_leaves_the_ratios_of_all() {
     let settings = SessionSettings { channels: ChannelMode::Separate, ..SessionSettings::default() };
@@ -244,7 +244,7 @@ fn a_noise_profile_comes_before_the_first_samples() {
     assert!(matches!(ended.set_noise_profile(&noise), Err(DenoiseError::Started)));
 }
 
-/// Its bins are other frequencies, more or fewer.
+/// A profile of another window has other frequencies, and more or fewer bins.
 #[test]
 fn a_noise_profile_of_another_window_is_refused() {
     let [samples, _] = recording();
@@ -272,7 +272,7 @@ fn a_cancelled_session_has_ended() {
         let settings = SessionSettings { channels, ..SessionSettings::default() };
         let mut session = denoiser().session(8_000, 2, settings).unwrap();
         let [left, right] = recording().map(|samples| samples.repeat(5));
-        // In the second of two channels.
+        // In the second of two separate channels.
         let mut calls = 0;
         let cancelled = session.push_with_progress(&[&left, &right], &mut |seconds: f64| {
             calls += 1;

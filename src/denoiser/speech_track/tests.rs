@@ -3,7 +3,8 @@
 use super::*;
 use crate::transform::DEFAULT_WINDOW_SECONDS;
 
-/// Speech of mean square 0.01 in these sections of a recording, noise of 0.0001 elsewhere and in them.
+/// The track of a recording with speech of mean square 0.01 in these sections, and noise of mean square 0.0001
+/// throughout.
 fn track(rate: u32, seconds: f64, sections: &[(f64, f64)]) -> SpeechTrack {
     let stft = Stft::new(rate, DEFAULT_WINDOW_SECONDS).unwrap();
     let (grid, mut meter) = (stft.grid(), TrackMeter::new(&stft));
@@ -54,7 +55,7 @@ fn short_pauses_are_bridged_and_short_sections_left_out() {
     assert_eq!(count(&[(1.0, 2.0), (2.5, 3.0)]), 2);
     assert_eq!(count(&[(1.0, 1.5), (4.0, 4.015)]), 1);
     assert_eq!(count(&[]), 0);
-    // One that reaches the end ends with it.
+    // A section that reaches the end of the recording ends with it.
     let segments = track(16_000, 6.005, &[(5.0, 7.0)]).segments;
     assert_eq!(segments[0].end_seconds, 6.005);
 }

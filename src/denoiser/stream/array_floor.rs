@@ -3,10 +3,10 @@
 use crate::decibels::amplitude;
 use crate::transform::{Spectrogram, bin_power};
 
-/// The frames of the microphones, which wait until those of the second pass are denoised.
+/// The frames of the microphones, stored until the second pass has denoised the corresponding frames.
 ///
-/// The linear filter before the second pass removes noise, too. The minimum gain limits both together: where less than that part
-/// of the microphones would be left, it is what is left of them.
+/// The linear filter before the second pass removes noise, too. The minimum gain limits both together: bins of the
+/// output below the minimum gain are replaced by those of the microphones at that gain.
 pub(super) struct ArrayFloor {
     frames: Vec<Spectrogram>,
     /// Minimum gain.
@@ -30,8 +30,8 @@ impl ArrayFloor {
         self.frames.iter_mut().zip(spectra).for_each(|(waiting, frames)| waiting.append(frames));
     }
 
-    /// Takes the frames that belong to `spectra`, of every channel, and raises the gain of these (bins x frames) where less
-    /// than the minimum would be left in all channels together.
+    /// Removes the frames that correspond to `spectra`, of every channel. Raises the gain `applied` (bins x frames) in
+    /// bins whose power in all channels together would be below the minimum.
     pub(super) fn hold(&mut self, applied: &mut [f32], spectra: &[Spectrogram]) -> Held {
         let count = spectra.first().map_or(0, Spectrogram::frames);
         let mut frames: Vec<Spectrogram> =
@@ -52,7 +52,7 @@ impl ArrayFloor {
 }
 
 impl Held {
-    /// Puts these bins into the spectra of every channel.
+    /// Copies the held bins to the spectra of every channel.
     pub(super) fn replace(&self, spectra: &mut [Spectrogram]) {
         for (channel, frames) in spectra.iter_mut().zip(&self.frames) {
             for &i in &self.places {

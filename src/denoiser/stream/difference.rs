@@ -1,4 +1,4 @@
-//! How much the channels of a recording differ: in ordinary stereo little, with a microphone for each speaker much.
+//! Difference between the channels of a recording: small in ordinary stereo, large with one microphone per speaker.
 
 use crate::decibels::decibels;
 use crate::transform::{FrameGrid, Spectrogram, bin_power};
@@ -7,26 +7,26 @@ use crate::transform::{FrameGrid, Spectrogram, bin_power};
 const SLOT_FRAMES: usize = 8;
 /// Lowest edge between two octaves, Hz.
 const LOWEST_EDGE_HERTZ: f64 = 177.0;
-/// Powers count as no less than this part of that of all channels.
+/// Added to each channel's fraction of the power of all channels, which bounds its level.
 const MIN_PART: f64 = 1e-6;
-/// How much the slots of the last block count against those of the present one.
+/// Decay of the weight of slots per block.
 const KEEP: f64 = 0.5;
-/// Channels that differ by more hold different sounds, dB. In mixtures, ordinary stereo was up to 3.8 dB, also in rooms, in wide
-/// ambience and with voices panned by 4.5 dB to either side; microphones of two speakers, each 10 or 15 dB softer in that of the
-/// other, were at 5.4 dB or more, a voice beside noise at 4.9 dB or more.
+/// Minimum difference of channels with different sounds, dB. In mixtures, ordinary stereo reached at most 3.8 dB, also
+/// in rooms, in wide ambience and with voices panned by 4.5 dB to either side. Microphones of two speakers, each 10 or
+/// 15 dB softer in that of the other, were at 5.4 dB or more. A voice beside noise was at 4.9 dB or more.
 const DIFFERENT_DB: f64 = 4.5;
 
 /// Measures how much the ratios between the channels' levels vary over time, by octave.
 ///
-/// A gain that all channels share suits them where their levels rise and fall together, however different they are.
+/// A shared gain suits channels whose levels rise and fall together, whatever the ratios between these levels.
 pub(super) struct ChannelDifference {
     /// The octave of every bin.
     octaves: Vec<usize>,
-    /// By octave and channel, over the slots.
+    /// Sums over the slots, by octave and channel.
     sums: Vec<Sums>,
 }
 
-/// Sums of weights, of weighted levels against the mean of the other channels, dB, and of their weighted squares.
+/// Sums of weights, of weighted levels relative to the mean of the other channels, dB, and of their weighted squares.
 #[derive(Clone, Copy, Default)]
 struct Sums([f64; 3]);
 
@@ -88,13 +88,14 @@ impl ChannelDifference {
             let sum: f64 = levels.iter().sum();
             for (sums, level) in sums.iter_mut().zip(&levels) {
                 let others = (sum - level) / (count - 1) as f64;
-                // Louder slots count more, though not by as much as they are.
+                // Louder slots weigh more, but less than in proportion to their power.
                 sums.add(all.sqrt(), level - others);
             }
         }
     }
 
-    /// Standard deviation of the level against the other channels, over octaves and slots, dB: the greatest of a channel.
+    /// Standard deviation of the level relative to the other channels, over octaves and slots, dB: the maximum over
+    /// channels.
     fn decibels(&self, count: usize) -> f64 {
         let of_channel = |index: usize| {
             let sums = self.sums.iter().skip(index).step_by(count);
@@ -153,7 +154,7 @@ mod tests {
         assert!((5.5..6.0).contains(&decibels) && is_found, "{decibels} dB");
     }
 
-    /// Earlier blocks count, the less the longer ago.
+    /// Earlier blocks count, with decreasing weight.
     #[test]
     fn a_change_between_blocks_is_found() {
         let frames = SLOTS * SLOT_FRAMES;
@@ -161,7 +162,7 @@ mod tests {
         let mut difference = ChannelDifference::new(GRID);
         assert!(!difference.is_found([&left, &right].into_iter(), frames));
         assert!(difference.is_found([&right, &left].into_iter(), frames));
-        // For a long time since: forgotten.
+        // After many blocks, the change no longer counts.
         for _ in 0..8 {
             difference.is_found([&right, &left].into_iter(), frames);
         }

@@ -1,4 +1,4 @@
-//! What a stream keeps from block to block: model state, overlapping gains, powers of finished frames and their unit.
+//! State of a stream between blocks: model state, overlapping gains, powers of finished frames and their unit.
 
 use crate::denoiser::block::BlockState;
 use crate::denoiser::front_end::{BLOCK_FRAMES, FrontEnd};
@@ -9,11 +9,13 @@ use crate::wiener::sparing::spare;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A last block with fewer frames is separated together with finished frames before it, whose output stays.
+/// Minimum number of frames of a last block. A shorter one is separated together with finished frames before it, whose
+/// output is unchanged.
 const MIN_FRAMES: usize = BLOCK_FRAMES / 2;
 /// Frames at the end of a block that the next block separates again; their gains are cross-faded.
 pub(super) const OVERLAP_FRAMES: usize = 32;
-/// Amplitudes beyond this, 300 dB above full scale, are held in a larger unit: their powers would overflow.
+/// Maximum amplitude, 300 dB above full scale, whose power does not overflow. Larger amplitudes are stored in a larger
+/// unit.
 const MAX_AMPLITUDE: f32 = 1e15;
 
 /// The gains of a block, bins x frames.
@@ -22,9 +24,9 @@ pub(super) struct BlockGains {
     pub gain: Vec<f32>,
     /// Minimum gain per bin.
     pub floor: Vec<f32>,
-    /// Weight of the gain with its floor, 0 to 1; blocks with little noise have less than one.
+    /// Weight of the gain with its floor, 0 to 1; below one in blocks with little noise.
     pub weight: f32,
-    /// Standard deviation over the draws; empty without.
+    /// Standard deviation over the draws; empty without draws or if not requested.
     pub gain_std: Vec<f32>,
     /// Gain before fusion with speech presence; empty if not requested.
     pub model_gain: Vec<f32>,
@@ -34,7 +36,7 @@ pub(super) struct BlockGains {
 #[derive(Clone, Default)]
 pub(super) struct FrameGains {
     pub gain: Vec<f32>,
-    /// The gain with its floor, by its weight.
+    /// The gain with its floor, faded towards one by its weight.
     pub applied: Vec<f32>,
     pub gain_std: Vec<f32>,
     pub model_gain: Vec<f32>,
@@ -43,16 +45,16 @@ pub(super) struct FrameGains {
 /// The frames of a block.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
-    /// Waiting frames.
+    /// Number of waiting frames.
     pub frames: usize,
     /// Whether they are the last of the recording.
     pub last: bool,
-    /// Frames before them that were finished before.
+    /// Number of finished frames before them in the block.
     pub context: usize,
 }
 
 impl Span {
-    /// Waiting frames that the block finishes: all but the overlap with the next one.
+    /// Number of waiting frames that the block finishes: all but the overlap with the next one.
     pub(super) fn done(self) -> usize {
         if self.last { self.frames } else { self.frames - OVERLAP_FRAMES }
     }
@@ -63,7 +65,7 @@ pub(super) struct BlockMemory {
     seeds: SeedTree,
     /// Blocks with sound so far, the present one included.
     blocks: u64,
-    /// Unit of amplitude in which powers are held.
+    /// Factor from amplitudes to the unit in which powers are stored.
     unit: f32,
     /// Inverse of the mean power of the last block that was not silent.
     scale: f32,
@@ -71,9 +73,9 @@ pub(super) struct BlockMemory {
     pub previous: Option<BlockState>,
     /// Mean power of the noise per bin to start from, if given.
     pub noise_profile: Option<Vec<f32>>,
-    /// Powers (bins x frames) of the last finished frames, as many as a last block may look back to.
+    /// Powers (bins x frames) of the last finished frames, which a short last block includes.
     done_power: Vec<f32>,
-    /// Gains that the last block gave to the first waiting frames.
+    /// Gains of the first waiting frames in the last block.
     overlap: FrameGains,
 }
 
@@ -92,12 +94,13 @@ impl BlockMemory {
         }
     }
 
-    /// The state of one of the channels that shared this one. It starts anew from the next block on, into which the gains fade.
+    /// The state of one channel after the division of the channels that shared this one. The model is reset; the
+    /// overlapping gains are kept for the cross-fade.
     pub(super) fn of_one_channel(&self, noise_profile: Option<Vec<f32>>) -> Self {
         Self { blocks: self.blocks, noise_profile, overlap: self.overlap.clone(), ..Self::new(self.seeds) }
     }
 
-    /// The span of a block of `frames` waiting frames. A short last one looks back.
+    /// The span of a block of `frames` waiting frames. A short last block includes finished frames.
     pub(super) fn span(&self, frames: usize, last: bool, bins: usize) -> Span {
         let missing = if last { MIN_FRAMES.saturating_sub(frames) } else { 0 };
         Span { frames, last, context: missing.min(self.done_power.len() / bins) }
@@ -133,7 +136,7 @@ impl BlockMemory {
         power
     }
 
-    /// Scales powers to a mean of one, and the state of the model with them. False for silence.
+    /// Scales powers to a mean of one, and the state of the model with them. Returns false for silence.
     pub(super) fn rescale(&mut self, power: &mut [f32], alpha_noise: f64) -> bool {
         let mean = (power.iter().map(|&x| f64::from(x)).sum::<f64>() / power.len() as f64) as f32;
         if mean == 0.0 {
@@ -189,7 +192,7 @@ impl BlockMemory {
         }
     }
 
-    /// Reverberation time per octave, s, as far as it is known.
+    /// Reverberation time per octave, s; `None` without an estimate.
     pub(super) fn reverberation_seconds(&self) -> [Option<f64>; 6] {
         self.previous.as_ref().map_or([None; 6], |previous| previous.decays.seconds())
     }
@@ -205,7 +208,7 @@ pub(super) fn of_channel(gains: &[FrameGains], channel: usize) -> &FrameGains {
     if gains.len() == 1 { &gains[0] } else { &gains[channel] }
 }
 
-/// The gains of all channels together, whose first waiting frames they are of: means weighted by power, if each has its own.
+/// The gains of all channels together for their first waiting frames: means weighted by power if each has its own gain.
 pub(super) fn together<'a>(gains: &'a [FrameGains], front_end: &FrontEnd) -> Cow<'a, FrameGains> {
     if let [shared] = gains {
         return Cow::Borrowed(shared);

@@ -7,7 +7,7 @@ pub(super) struct Output(Vec<OutputChannel>);
 
 struct OutputChannel {
     synthesiser: Synthesiser,
-    /// Samples that were not taken yet.
+    /// Samples that have not been returned.
     samples: Vec<f32>,
 }
 
@@ -37,7 +37,7 @@ impl Output {
         }
     }
 
-    /// The samples of every channel that were not taken yet.
+    /// Removes and returns the finished samples of every channel.
     pub(super) fn take(&mut self) -> Vec<Vec<f32>> {
         self.0.iter_mut().map(|channel| std::mem::take(&mut channel.samples)).collect()
     }

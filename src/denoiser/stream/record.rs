@@ -17,7 +17,7 @@ pub(super) struct Record {
     pub frames: u64,
     pauses: Pauses,
     pub chain: ChainResult,
-    /// Standard deviation of the gain (bins x frames) of finished frames that was not taken yet, if recorded.
+    /// Standard deviation of the gain (bins x frames) of finished frames that has not been returned, if recorded.
     pub gain_std: Option<Vec<f32>>,
     /// Levels of speech, if recorded.
     pub levels: Option<LevelMeter>,
@@ -28,7 +28,7 @@ pub(super) struct Record {
 /// Statistics of a stream; levels and ratios are NaN for silence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::denoiser) struct Summary {
-    /// Energy of the input over all bins, without offset, clicks and outliers; its unit is that of the other streams.
+    /// Energy of the input over all bins, without offset, clicks and outliers, in the common unit of all streams.
     pub input_energy: f64,
     /// Estimated signal-to-noise ratio of the input, dB.
     pub snr_before_db: f64,
@@ -62,20 +62,20 @@ struct Energy {
     speech_left: f64,
     /// Energy of noise in the output.
     noise_left: f64,
-    /// Expected square of the difference from speech.
+    /// Expected square of the difference between output and speech.
     error: f64,
-    /// Energy of the hum that was removed before.
+    /// Energy of the removed hum.
     hum: f64,
 }
 
-/// Mean squares of the samples in the pauses of speech, before and after, and of the hum that was removed.
+/// Mean squares of the samples in the pauses of speech: of the input, of the output, and of the removed hum.
 #[derive(Default)]
 struct Pauses {
     sums: [f64; 3],
     frames: usize,
 }
 
-/// Powers of one frame: of speech as estimated; before, after, and of the hum that was removed.
+/// Powers of one frame: of the estimated speech; and of the input, the output and the removed hum.
 #[derive(Clone, Copy, Default)]
 struct FrameLevel {
     speech: f64,
@@ -83,7 +83,7 @@ struct FrameLevel {
 }
 
 impl Pauses {
-    /// One frame in so many counts as a pause.
+    /// One frame in this number of frames counts as a pause.
     const ONE_IN: usize = 5;
 
     /// Adds the pauses among some frames.
@@ -114,7 +114,7 @@ impl MeanSquare {
         Self { bins: stft.bins(), scale }
     }
 
-    /// The factor of a bin. All but the first and the last stand for their negative frequency too.
+    /// The factor of a bin. All but the first and the last bin represent their negative frequency too.
     fn factor(&self, bin: usize) -> f64 {
         let sides = if bin == 0 || bin == self.bins - 1 { 1.0 } else { 2.0 };
         sides * self.scale
@@ -122,7 +122,7 @@ impl MeanSquare {
 }
 
 impl Record {
-    /// Adds the standard deviations, the levels and the speech of finished frames, which are the first that wait.
+    /// Adds the standard deviations, levels and speech track of the finished frames, which are the first waiting ones.
     pub(super) fn add_gains(&mut self, front_end: &FrontEnd, gains: &[FrameGains], last: bool) {
         let has_meters = self.levels.is_some() || self.speech.is_some();
         if self.gain_std.is_none() && !has_meters {
@@ -195,7 +195,7 @@ impl Record {
             level.powers[2] = square;
             self.energy.hum += square / mean_square.factor(1);
         }
-        // Frames that reach beyond the ends of the recording are no pauses.
+        // Frames that extend beyond the ends of the recording do not count as pauses.
         let edge = (stft.window() - 1) / stft.hop();
         let start = if self.frames == 0 { edge.min(done) } else { 0 };
         let end = if last { done.saturating_sub(edge).max(start) } else { done };
@@ -203,7 +203,8 @@ impl Record {
         self.pauses.add(&levels[start..end]);
     }
 
-    /// The summary so far, with what front end and memory have found; the output has `hum_left` of the power of the hum.
+    /// The summary so far, with results of front end and memory. The output has the fraction `hum_left` of the hum's
+    /// power.
     pub(super) fn summary(&self, front_end: &FrontEnd, memory: &BlockMemory, hum_left: f64) -> Summary {
         let Energy { input, speech, speech_left, noise_left, error, hum } = self.energy;
         let [before, after, hum_in_pauses] = self.pauses.levels();
@@ -227,7 +228,7 @@ impl Record {
 }
 
 impl Energy {
-    /// Adds a bin of this power, with `left` after filtering by `applied`.
+    /// Adds a bin with the input power `power` and the output power `left`, after the gain `applied`.
     fn add(&mut self, power: f64, left: f64, gain: f64, applied: f64) {
         self.input += power;
         self.speech += gain * power;
@@ -239,9 +240,9 @@ impl Energy {
     }
 }
 
-/// Median difference of the ratio of speech to noise from its estimate by the gains, `snr_db`, dB: a little of the speech
-/// counts as noise, which shows where there is little noise. Fitted to the mixtures of training/make_levels.py with one or
-/// two noises (least absolute deviations).
+/// Median difference between the SNR and its estimate `snr_db` from the gains, dB. A little of the speech counts as
+/// noise, which matters at high SNR. Fitted to the mixtures of training/make_levels.py with one or two noises (least
+/// absolute deviations).
 fn snr_correction_db(snr_db: f64) -> f64 {
     0.2 + 0.145 * (snr_db.clamp(7.0, 22.0) - 7.0)
 }

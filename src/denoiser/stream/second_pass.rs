@@ -11,29 +11,29 @@ use crate::transform::{Analyser, Spectrogram, Stft};
 use crate::wiener::NORMAL_FLOOR_DB;
 use std::sync::Arc;
 
-/// The window of the linear filter, s, which spans most echoes of a room.
+/// Window of the linear filter, s; it spans most room echoes.
 const WINDOW_SECONDS: f64 = 0.256;
-/// Frames that are filtered at a time, a quarter of a window apart: 12 s.
+/// Number of frames filtered at a time, a quarter of a window apart: 12 s.
 const FRAMES: usize = 187;
 
-/// Filters the channels linearly towards what the first pass found, and denoises the result. That has less noise than any
-/// channel, so that the network finds more of the voice in it.
+/// Filters the channels linearly towards the speech estimate of the first pass, and denoises the result. The result has
+/// less noise than any channel, so the network detects more of the voice in it.
 pub(super) struct SecondPass {
     stft: Stft,
     inputs: Channels,
     /// Speech in each channel by the first pass.
     found: Channels,
     filter: LinearFilter,
-    /// Number of frames, 0 or 1, that are kept from the last block as they border on the next.
+    /// Number of frames, 0 or 1, kept from the last block as neighbours of the next.
     kept: usize,
     filtered: Output,
     /// Samples so far.
     samples: u64,
-    /// Denoises what is filtered.
+    /// Stream that denoises the filtered signal.
     pub stream: Box<DenoiseStream>,
 }
 
-/// Channels on their way to frames.
+/// Transform of channels from samples to frames.
 struct Channels {
     analysers: Vec<Analyser>,
     frames: Vec<Spectrogram>,
@@ -62,7 +62,7 @@ impl Channels {
         }
     }
 
-    /// Number of frames that wait.
+    /// Number of waiting frames.
     fn waiting(&self) -> usize {
         self.frames[0].frames()
     }
@@ -82,8 +82,8 @@ impl SecondPass {
         let floor_db = separator.settings.gain.floor_db;
         let mut stream = Box::new(DenoiseStream::new(separator, sample_rate, channels)?);
         stream.front_end.skip_repair();
-        stream.spares = false;
-        // At the default, noise is inaudible after either pass.
+        stream.passes_clean_blocks = false;
+        // At the default minimum gain, noise is inaudible after either pass.
         stream.array_floor =
             (floor_db > NORMAL_FLOOR_DB).then(|| ArrayFloor::new(stream.stft().bins(), channels, floor_db));
         Ok(Self {
@@ -100,18 +100,19 @@ impl SecondPass {
 
     /// Maximum number of samples that have been pushed and not returned.
     pub(super) fn latency(&self) -> usize {
-        // The last frame that is complete waits for its neighbour.
+        // The last complete frame waits for the next one.
         FRAMES * self.stft.hop() + self.stft.window() + self.stream.latency()
     }
 
-    /// Takes the next frames of every microphone, those of the first pass.
+    /// Adds the next frames of every microphone, which the first pass has finished.
     pub(super) fn push_frames(&mut self, spectra: &[Spectrogram]) {
         if let Some(array_floor) = &mut self.stream.array_floor {
             array_floor.push(spectra);
         }
     }
 
-    /// Takes the next samples of every channel and what the first pass found in them, and returns finished ones.
+    /// Filters and denoises the next samples of every channel towards the speech `found` by the first pass. Returns the
+    /// finished samples.
     pub(super) fn push(
         &mut self,
         inputs: &[Vec<f32>],
@@ -121,7 +122,7 @@ impl SecondPass {
         self.samples += inputs[0].len() as u64;
         self.inputs.push(inputs);
         self.found.push(found);
-        // One more than is filtered, as neighbours count.
+        // The filter also uses the frame after the last filtered one.
         while self.inputs.waiting() > self.kept + FRAMES {
             self.filter(FRAMES);
         }

@@ -1,4 +1,4 @@
-//! Blocks join without seams, whatever the division of the input; what is reported agrees with the signals.
+//! Tests that blocks join without seams for any division of the input, and that reports agree with the signals.
 
 use super::memory::OVERLAP_FRAMES;
 use super::*;
@@ -18,7 +18,7 @@ fn one_sweep() -> Settings {
     Settings { em: EmSettings { iterations: Some(1), ..EmSettings::default() }, ..Settings::fast() }
 }
 
-/// The model alone: what has learned from voices takes the syllables below for noise at times.
+/// A denoiser with the model alone: the network sometimes classifies the syllables below as noise.
 fn denoiser() -> Denoiser {
     let gain = GainSettings { speech_presence: false, ..GainSettings::default() };
     Denoiser::new(Dictionary::built_in().unwrap(), Settings { gain, ..Settings::fast() }).unwrap()
@@ -50,7 +50,7 @@ fn denoise(samples: &[f32]) -> Vec<f32> {
     output
 }
 
-/// The same in one block of any length.
+/// Denoises samples in one block of any length.
 fn denoise_at_once(samples: &[f32]) -> Vec<f32> {
     let denoiser = denoiser();
     let stft = Stft::new(RATE as u32, denoiser.dictionary().header().window_seconds).unwrap();
@@ -76,7 +76,7 @@ fn decibels(ratio: f32) -> f32 {
     10.0 * libm::log10f(ratio)
 }
 
-/// By how much the noise between the syllables is lowered in every second, dB.
+/// Attenuation of the noise between the syllables in every second, dB.
 fn attenuations(noise: &[f32], output: &[f32]) -> Vec<f32> {
     let pauses = |x: &'_ [f32]| -> Vec<f32> {
         x.chunks_exact(RATE).map(|second| power(&second[RATE * 7 / 10..RATE * 9 / 10])).collect()
@@ -84,8 +84,8 @@ fn attenuations(noise: &[f32], output: &[f32]) -> Vec<f32> {
     pauses(noise).iter().zip(pauses(output)).map(|(before, after)| decibels(before / after)).collect()
 }
 
-/// By how much the gains (dB, RMS over bins) of one result change against those of another within a window, from
-/// every frame to the fourth after it.
+/// Changes of the gains of one result relative to another within a window (dB, RMS over bins), from every frame to the
+/// fourth after it.
 fn relative_jumps(noisy: &[f32], one: &[f32], other: &[f32]) -> Vec<f32> {
     let stft = Stft::new(RATE as u32, 0.064).unwrap();
     let [noisy, one, other] = [noisy, one, other].map(|x| stft.analyse(x));
@@ -112,7 +112,7 @@ fn blocks_join_without_a_seam() {
     let noisy: Vec<f32> = voice.iter().zip(&noise).map(|(x, n)| x + n).collect();
     let (blocked, whole) = (denoise(&noisy), denoise_at_once(&noisy));
     let difference: Vec<f32> = blocked.iter().zip(&whole).map(|(a, b)| a - b).collect();
-    // In stretches of 50 ms, against what both take away.
+    // In sections of 50 ms, relative to the removed signal.
     let length = RATE / 20;
     let removed: Vec<f32> = noisy.iter().zip(&whole).map(|(x, y)| x - y).collect();
     let ratios: Vec<f32> = difference
@@ -140,7 +140,7 @@ fn blocks_join_without_a_seam() {
     assert!(largest < high, "{largest} dB where blocks join; elsewhere median {median}, 98% below {high}");
 }
 
-/// Of one block of samples all but the overlap with the next comes back, however few come at a time.
+/// One block of samples returns all but the overlap with the next block, whatever the size of the pushes.
 #[test]
 fn the_first_output_comes_after_one_block() {
     let settings = one_sweep();
@@ -157,7 +157,7 @@ fn the_first_output_comes_after_one_block() {
             if given < block {
                 assert!(new.is_empty(), "{} samples after {given}", new.len());
             } else if given < block + size && given < 2 * block {
-                // The first frames reach to before the start.
+                // The first frames begin before the recording.
                 let lead = stream.front_end.stft().window() - hop;
                 assert_eq!(new.len(), block - OVERLAP_FRAMES * hop - lead);
             }
@@ -215,7 +215,7 @@ fn the_summary_agrees_with_the_signals() {
 #[test]
 fn noise_that_changes_is_followed() {
     type Level = fn(f32) -> f32;
-    // Slowly over a minute, suddenly in a later block, and away again.
+    // Slow changes over a minute, a sudden rise in a later block, and a sudden fall.
     let levels: [Level; 3] = [
         |t| 0.02 * libm::powf(10.0, 0.5 * (TAU * t / 60.0).sin()),
         |t| if t < 25.0 { 0.005 } else { 0.05 },
@@ -226,13 +226,14 @@ fn noise_that_changes_is_followed() {
         let noisy: Vec<f32> = voice.iter().zip(&noise).map(|(x, n)| x + n).collect();
         let output = denoise(&noisy);
         let found = attenuations(&noise, &output);
-        // The noise of a block is that of its greater part: what is left of louder noise just before is not.
+        // The noise estimate of a block follows its greater part: louder noise in the smaller part before it remains.
         let missed = found.iter().filter(|&&x| x < 15.0).count();
         assert!(missed <= if case == 2 { 2 } else { 0 }, "case {case}: {found:?}");
     }
 }
 
-/// Of a voice in white noise, whose own levels are known, however it is cut. tests/denoiser/levels.rs counts what intervals hold.
+/// Compares the levels of a voice in white noise with its own levels, for any division of the input.
+/// tests/denoiser/levels.rs counts the coverage of the intervals.
 #[test]
 fn levels_are_those_of_the_voice() {
     let (voice, noise) = recording(20, |_| 0.03);
@@ -256,12 +257,12 @@ fn levels_are_those_of_the_voice() {
     let (cells, edges) = gather(&noisy, 5_000);
     assert!(cells == gather(&noisy, noisy.len()).0);
     assert_eq!(cells.len(), 15 * 200);
-    // Of the voice through ideal filters, in exactly those slots.
+    // Levels of the voice through ideal filters, in exactly those slots.
     let plan = Arc::new(SlotPlan::new(RATE as u32, 0.1, &edges));
     let mut truth = SlotBank::new(plan);
     truth.push(&voice);
     truth.finish(voice.len() as u64, 200);
-    // The median error, if levels were late by so many slots.
+    // The median error of levels that are late by `late` slots.
     let error = |late: usize| {
         let truth = truth.rows.iter().skip(15 * late).map(|square| 10.0 * libm::log10(square + 1e-12));
         let pairs =
@@ -296,7 +297,7 @@ fn every_frame_has_a_deviation_if_there_are_draws() {
     let drawn = deviations(8);
     assert_eq!(drawn.len(), stft.bins() * stft.frames(samples.len()));
     assert!(drawn.iter().all(|x| (0.0..=0.5).contains(x)) && drawn.iter().any(|&x| x > 0.001));
-    // One draw does not vary, and the maximum is no draw.
+    // One draw does not vary, and expectation maximisation has no draws.
     assert!(deviations(1).iter().all(|&x| x < 1e-3));
     assert!(deviations(0).is_empty());
 }

@@ -1,10 +1,10 @@
 //! Simulation-based calibration of the whole posterior (Talts, Betancourt, Simpson, Vehtari and Gelman 2018, "Validating
-//! Bayesian inference algorithms with simulation-based calibration"): unknowns are drawn from their priors, powers given
-//! them, and the sweeps of the denoiser draw from the posterior of each such recording. If all of it is right, the rank of
-//! the true value of anything among its draws is uniform.
+//! Bayesian inference algorithms with simulation-based calibration"). Unknowns are drawn from their priors, and powers
+//! from the unknowns. The sweeps of the denoiser then draw from the posterior of each simulated recording. If inference
+//! is correct, the rank of the true value of any quantity among its draws is uniform.
 //!
-//! Draws that are alike have ranks that are too wide, as draws that are too narrow have: those of a test are as far apart as
-//! their sampler needs. The figures of 1000 recordings are in `eval/results/calibration.md`.
+//! Correlated draws spread the ranks too widely, as draws with too little variance do. Each test therefore thins the
+//! draws as far as its sampler needs. The figures of 1000 recordings are in `eval/results/calibration.md`.
 
 use super::*;
 use crate::inference::tests::{ALPHA, start};
@@ -18,13 +18,13 @@ const BINS: usize = 6;
 const FRAMES: usize = 8;
 /// Bins x rank.
 const DICTIONARY: [f32; 2 * BINS] = [1.0, 0.8, 0.5, 0.2, 0.1, 0.05, 0.1, 0.3, 0.6, 0.9, 0.7, 0.3];
-/// Of activations and noise spectra.
+/// Shape and rate of the gamma prior of activations and noise spectra.
 const SHAPE: f64 = 2.0;
 const RATE: f64 = 2.0;
-/// Posterior draws of a recording, and cells that their ranks are counted in.
+/// Number of posterior draws of a recording, and of histogram cells of their ranks.
 const DRAWS: usize = 31;
 const CELLS: usize = 8;
-/// What is ranked.
+/// Names of the ranked quantities.
 const NAMES: [&str; 7] = [
     "speech level",
     "noise level",
@@ -35,12 +35,12 @@ const NAMES: [&str; 7] = [
     "impulses of noise",
 ];
 
-/// How draws are made.
+/// Settings of the sampling.
 #[derive(Clone, Copy)]
 struct Run {
     sampler: SamplerKind,
     impulses: ImpulseMode,
-    /// None for the denoiser's own.
+    /// `None` for the default of the denoiser.
     step_size: Option<f64>,
     noise_rank: usize,
     /// Sweeps from one draw to the next of a chain.
@@ -73,7 +73,7 @@ impl Unknowns {
     }
 }
 
-/// The dispersions of speech and of noise, bins x frames, written out.
+/// The dispersions of speech and of noise, bins x frames, by direct summation.
 fn dispersions(mixture: &Mixture<f32>, activations: &[f32]) -> [Vec<f64>; 2] {
     let (rank, split) = (mixture.rank(), mixture.speech_rank());
     let product = |spectra: &[f32], rows: std::ops::Range<usize>| -> Vec<f64> {
@@ -88,7 +88,7 @@ fn dispersions(mixture: &Mixture<f32>, activations: &[f32]) -> [Vec<f64>; 2] {
     [product(&mixture.speech.spectra, 0..split), product(&mixture.noise.spectra, split..rank)]
 }
 
-/// The quantities of [`NAMES`], those of impulses only where they are drawn.
+/// The quantities of [`NAMES`]; those of impulses only if impulses are sampled.
 fn quantities(
     mixture: &Mixture<f32>,
     activations: &[f32],
@@ -172,19 +172,19 @@ fn ranks(run: &Run, table: &Arc<MarginalTable>, exact: &MarginalTable, streams: 
     ranks
 }
 
-/// What the ranks of a quantity say.
+/// Statistics of the ranks of one quantity.
 struct Calibration {
     name: &'static str,
     /// The chi-square of their counts, with one degree of freedom less than [`CELLS`].
     chi_square: f64,
-    /// How far their mean is from the middle, in standard deviations of uniform ones: the bias in standard deviations of
-    /// the posterior, nearly.
-    lean: f64,
-    /// Their standard deviation over that of uniform ones: above one where draws are too narrow.
+    /// Distance of their mean from the middle, in standard deviations of uniform ranks: about the bias in posterior
+    /// standard deviations.
+    bias: f64,
+    /// Ratio of their standard deviation to that of uniform ranks: above one if draws have too little variance.
     spread: f64,
 }
 
-/// Of so many recordings; inference takes `table_alphas` for the exponents.
+/// Calibrates on `recordings` recordings; inference uses `table_alphas` as exponents.
 fn calibrate(run: Run, recordings: usize, table_alphas: (f64, f64)) -> Vec<Calibration> {
     let exact = MarginalTable::new(ALPHA.0, ALPHA.1);
     let table = Arc::new(MarginalTable::new(table_alphas.0, table_alphas.1));
@@ -200,19 +200,19 @@ fn calibrate(run: Run, recordings: usize, table_alphas: (f64, f64)) -> Vec<Calib
         let expected = recordings as f64 / CELLS as f64;
         let deviation = (((DRAWS + 1).pow(2) - 1) as f64 / 12.0).sqrt();
         let off = |&rank: &usize| (rank as f64 - DRAWS as f64 / 2.0) / deviation;
-        let lean = values.iter().map(off).sum::<f64>() / recordings as f64;
-        let square = values.iter().map(|rank| (off(rank) - lean).powi(2)).sum::<f64>() / recordings as f64;
+        let bias = values.iter().map(off).sum::<f64>() / recordings as f64;
+        let square = values.iter().map(|rank| (off(rank) - bias).powi(2)).sum::<f64>() / recordings as f64;
         Calibration {
             name,
             chi_square: counts.iter().map(|count| (count - expected).powi(2) / expected).sum(),
-            lean,
+            bias,
             spread: square.sqrt(),
         }
     };
     NAMES.into_iter().enumerate().take(ranks[0].len()).map(of_quantity).collect()
 }
 
-/// The chi-square with 7 degrees of freedom that one in ten thousand exceeds: a dozen are looked at.
+/// The 99.99 % quantile of the chi-square distribution with 7 degrees of freedom, for a dozen tested values.
 const MAX_CHI_SQUARE: f64 = 29.9;
 
 const HMC: Run = Run {
@@ -224,23 +224,23 @@ const HMC: Run = Run {
 };
 const HAMCMC: Run = Run { sampler: SamplerKind::Hamcmc, thinning: 32, ..HMC };
 
-/// Hamiltonian Monte Carlo rejects what is off: its ranks are uniform, and those for another stable law are not.
+/// Hamiltonian Monte Carlo is exact: its ranks are uniform, but not if inference assumes another stable law.
 #[test]
 fn ranks_of_exact_draws_are_uniform() {
     let right = calibrate(HMC, 240, ALPHA);
-    for Calibration { name, chi_square, lean, spread } in &right {
-        assert!(*chi_square < MAX_CHI_SQUARE, "{name}: {chi_square:.1}, {lean:.2}, {spread:.2}");
+    for Calibration { name, chi_square, bias, spread } in &right {
+        assert!(*chi_square < MAX_CHI_SQUARE, "{name}: {chi_square:.1}, {bias:.2}, {spread:.2}");
     }
     let wrong = calibrate(HMC, 240, (ALPHA.0, 1.4));
     let most = wrong.iter().map(|found| found.chi_square).fold(0.0, f64::max);
     assert!(most > MAX_CHI_SQUARE, "{most}");
 }
 
-/// HAMCMC at the step of the denoiser rejects nothing, and its bias is too small to be seen.
+/// HAMCMC at the step size of the denoiser rejects nothing, and its bias is too small to be detected.
 #[test]
 fn ranks_of_hamcmc_are_uniform() {
-    for Calibration { name, chi_square, lean, spread } in calibrate(HAMCMC, 240, ALPHA) {
-        assert!(chi_square < MAX_CHI_SQUARE, "{name}: {chi_square:.1}, {lean:.2}, {spread:.2}");
+    for Calibration { name, chi_square, bias, spread } in calibrate(HAMCMC, 240, ALPHA) {
+        assert!(chi_square < MAX_CHI_SQUARE, "{name}: {chi_square:.1}, {bias:.2}, {spread:.2}");
     }
 }
 
@@ -248,8 +248,8 @@ fn ranks_of_hamcmc_are_uniform() {
 fn many_recordings(name: &str, run: Run) -> Vec<Calibration> {
     let found = calibrate(run, 1000, ALPHA);
     println!("{name}");
-    for Calibration { name, chi_square, lean, spread } in &found {
-        println!("  {name:20} chi-square {chi_square:6.1} lean {lean:6.3} spread {spread:5.3}");
+    for Calibration { name, chi_square, bias, spread } in &found {
+        println!("  {name:20} chi-square {chi_square:6.1} bias {bias:6.3} spread {spread:5.3}");
     }
     found
 }
@@ -269,7 +269,7 @@ fn many_recordings_by_exact_samplers() {
     }
 }
 
-/// A step-size bias or correlated draws: their ranks need not be uniform.
+/// These samplers have a step-size bias or correlated draws, so their ranks need not be uniform.
 #[test]
 #[ignore = "takes minutes"]
 fn many_recordings_by_other_samplers() {

@@ -13,8 +13,8 @@ pub(in crate::inference) enum Coordinates {
 }
 
 impl Coordinates {
-    /// The coordinates that the settings ask for, of a factor (dimension x blocks) whose rows below `split` are speech and
-    /// the others noise; `None` for logarithms.
+    /// The coordinates that the settings select for a factor (dimension x blocks), whose rows below `split` are speech
+    /// and the others noise; `None` for logarithms.
     pub(in crate::inference) fn new(
         settings: &SamplingSettings,
         factor: &[f32],
@@ -47,7 +47,7 @@ impl Coordinates {
         }
     }
 
-    /// One step of the sampler.
+    /// Runs one step of the sampler.
     pub(in crate::inference) fn step(
         &self,
         sampler: &mut dyn Sampler<f32>,

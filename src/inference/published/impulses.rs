@@ -15,12 +15,12 @@ pub(in crate::inference) struct SampledImpulses {
 /// The impulse variables of the present chain.
 pub(in crate::inference) struct Redraw<'a> {
     pub values: &'a mut SampledVariables<f32>,
-    /// The Metropolis step of the bins of a minibatch, until it is done.
+    /// The pending Metropolis step of the bins of a minibatch, if any.
     pub due: Option<(&'a mut ImpulseStep, &'a mut SeededRng)>,
 }
 
 impl SampledImpulses {
-    /// Draws `count` bins of all frames together from their priors, for each of `chains` chains.
+    /// Draws the impulse variables of `count` bins, over all frames, from their priors, for each of `chains` chains.
     pub(in crate::inference) fn draw(
         mixture: &Mixture<f32>,
         count: usize,

@@ -38,7 +38,7 @@ impl NoiseTarget<'_> {
     }
 }
 
-/// The metric of a target that is the diagonal of its Fisher information.
+/// Implements the metric of a target as the diagonal of its Fisher information.
 macro_rules! diagonal_metric {
     ($target:ty) => {
         impl Metric<f32> for $target {

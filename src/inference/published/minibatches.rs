@@ -81,7 +81,8 @@ impl NoiseTarget<'_> {
     }
 }
 
-/// Some frames of a matrix of `rows` rows that is divided into tiles of `per_tile` frames; empty if the matrix is.
+/// The columns `frames` of a matrix of `rows` rows that is divided into tiles of `per_tile` frames; empty for an empty
+/// matrix.
 fn gather<'a>(frames: &[usize], per_tile: usize, rows: usize, of: impl Fn(usize) -> &'a [f32]) -> Vec<f32> {
     let column = |&frame: &usize| {
         let first = frame % per_tile * rows;
@@ -90,7 +91,7 @@ fn gather<'a>(frames: &[usize], per_tile: usize, rows: usize, of: impl Fn(usize)
     frames.iter().flat_map(column).copied().collect()
 }
 
-/// The distinct terms of a minibatch in their order, and the weight of each.
+/// The distinct terms of a minibatch in ascending order, and the weight of each.
 fn distinct(batch: Minibatch<'_>) -> (Vec<usize>, Vec<f32>) {
     let mut indices: Vec<usize> = batch.iter().collect();
     indices.sort_unstable();

@@ -5,7 +5,8 @@ use super::super::settings::SamplingSettings;
 use crate::random::SeedTree;
 use crate::samplers::{Sampler, SamplerError, SamplerKind, SamplerOptions, StepSize};
 
-/// The step size of the settings or `default`, decreasing with the number of steps if the settings ask for it.
+/// The step size of the settings or `default`, decreasing with the number of steps unless the decay of the settings is
+/// 0.
 pub(in crate::inference) fn step_size(settings: &SamplingSettings, default: f64) -> StepSize {
     let first = settings.step_size.unwrap_or(default);
     match settings.step_decay {
@@ -14,7 +15,7 @@ pub(in crate::inference) fn step_size(settings: &SamplingSettings, default: f64)
     }
 }
 
-/// Data terms of a minibatch; `None` for all.
+/// Number of data terms of a minibatch; `None` for all.
 pub(in crate::inference) fn minibatch(settings: &SamplingSettings, terms: usize) -> Option<usize> {
     (settings.minibatch < 1.0).then(|| (settings.minibatch * terms as f64).ceil() as usize)
 }

@@ -4,7 +4,7 @@ use super::super::factor_target::{ActivationTarget, NoiseTarget};
 use crate::model::Prior;
 use crate::samplers::{Site, Sites, Support};
 
-/// Every activation by itself.
+/// One site per activation.
 impl Sites<f32> for ActivationTarget<'_> {
     fn count(&self) -> usize {
         self.mixture.rank()
@@ -32,7 +32,7 @@ impl Sites<f32> for ActivationTarget<'_> {
     }
 }
 
-/// Every entry of a noise spectrum by itself.
+/// One site per entry of a noise spectrum.
 impl Sites<f32> for NoiseTarget<'_> {
     fn count(&self) -> usize {
         self.mixture.noise_rank()

@@ -37,7 +37,7 @@ fn noise_starts_from_the_log_odds() {
     };
     let [bang, voice] = gains(separation);
     assert!(bang < 0.45 && voice > 0.85, "{bang} in the bang, {voice} in the voice");
-    // What drifts alone takes both for a voice.
+    // Drifting noise without that initial field classifies both as voice.
     let [bang, voice] = gains(Separation::new(&start, &power, &table, SeedTree::new(5)));
     assert!(bang > 0.7 && voice > 0.7, "{bang} in the bang, {voice} in the voice");
 }

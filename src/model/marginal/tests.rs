@@ -129,7 +129,7 @@ fn fisher_identity_holds() {
     for (a, b) in [(0.0, 0.0), (5.0, 1.0), (-2.0, 1.5), (20.0, 3.0)] {
         let at = |a: f32, b: f32| table.expectations(a, b);
         let step = 0.25;
-        // The evidence is that of |X|^2 p(X): its derivative along either logarithmic variance.
+        // Derivatives of the log evidence, of |X|^2 p(X), with respect to both log variances.
         let speech_slope = (at(a - step, b).log_evidence - at(a + step, b).log_evidence) / (2.0 * step);
         let noise_slope = (at(a, b - step).log_evidence - at(a, b + step).log_evidence) / (2.0 * step);
         let e = at(a, b);

@@ -16,7 +16,7 @@ struct Expansion<'a, T> {
 impl<T: Scalar> Dispersions<'_, T> {
     /// The potential of every frame and its first two derivatives with respect to activation number `row`.
     ///
-    /// With impulse variables integrated out the second is a difference of tabulated values.
+    /// With impulse variables integrated out, the second derivative is a difference of tabulated values.
     pub fn expand_activation(
         &mut self,
         impulses: ImpulseVariables<T>,
@@ -68,7 +68,7 @@ impl<T: Scalar> Dispersions<'_, T> {
         }
     }
 
-    /// The expansion of every bin in speech or in noise.
+    /// Expands the potential of every bin in the dispersion of speech or of noise.
     fn expand(&mut self, impulses: ImpulseVariables<T>, power: &[T], of_speech: bool) -> Expansion<'_, T> {
         let exponents = self.mixture.variance_exponents();
         let workspace = &mut *self.workspace;
@@ -99,8 +99,8 @@ impl<T: Scalar> Dispersions<'_, T> {
 }
 
 impl<T: Scalar> Workspace<T> {
-    /// The expansion of each bin, from the potential and its first two derivatives with respect to the log variance of the
-    /// source, which `derive` writes for a chunk.
+    /// Computes the expansion of each bin. For each chunk, `derive` writes the potential and its first two derivatives
+    /// with respect to the log variance of the source.
     #[inline(always)]
     fn expand_with(
         &mut self,

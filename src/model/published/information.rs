@@ -4,9 +4,9 @@ use super::super::mixture::{ImpulseVariables, Scalar};
 use super::super::workspace::{Dispersions, Workspace};
 use crate::kernels::products::{Columns, accumulate_outer, product_with_transpose};
 
-/// The expected Fisher information `((2 / alpha) v_s / (v lambda_s))^2` of each bin on the factors of its dispersions, given
-/// the impulse variables (1 if integrated out), and its derivative with respect to the dispersion; for noise, with respect
-/// to the dispersion before the field.
+/// The expected Fisher information `((2 / alpha) v_s / (v lambda_s))^2` of each bin about its dispersions, and its
+/// derivative with respect to the dispersion. Impulse variables are given, or 1 if integrated out. The dispersion of
+/// noise is the one before the field.
 #[derive(Debug)]
 pub struct Information<'a, T>(Dispersions<'a, T>);
 
@@ -40,7 +40,8 @@ impl<T: Scalar> Dispersions<'_, T> {
 }
 
 impl<T: Scalar> Information<'_, T> {
-    /// Writes the diagonal for the activations (rank x frames), and its derivative with respect to the same activation.
+    /// Writes the diagonal for the activations (rank x frames), and the derivative of each entry with respect to its
+    /// activation.
     pub fn activations(&self, information: &mut [T], slope: &mut [T]) {
         let Dispersions { mixture, workspace, .. } = &self.0;
         let (bins, rank, split) = (mixture.bins, mixture.rank(), mixture.speech_rank());

@@ -19,7 +19,7 @@ pub struct ImpulseStep {
 }
 
 impl ImpulseStep {
-    /// For sources with the given characteristic exponents.
+    /// Creates the step for sources with the given characteristic exponents.
     ///
     /// # Errors
     /// If an exponent is outside (0, 2].
@@ -41,7 +41,7 @@ impl ImpulseStep {
         SampledVariables { speech, noise }
     }
 
-    /// One step for every bin, speech first: returns the number of accepted proposals, out of two per bin.
+    /// Performs one step for every bin, speech first, and returns the number of accepted proposals, out of two per bin.
     ///
     /// `lambda` are the dispersions of speech and noise and `power` the observed `|X|^2`, bins x frames each.
     pub fn step<T: Scalar>(
@@ -118,8 +118,8 @@ impl ImpulseStep {
     }
 }
 
-/// Metropolis steps for the impulse variables of one source, given those of the other: returns the number of accepted
-/// proposals.
+/// Performs Metropolis steps for the impulse variables of one source, given those of the other, and returns the number
+/// of accepted proposals.
 #[inline(always)]
 fn update<T: Scalar>(
     (phi, scale, proposals): (&mut [T], &[T; CHUNK], &[f32]),

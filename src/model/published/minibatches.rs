@@ -4,7 +4,7 @@ use super::super::mixture::Scalar;
 use super::super::workspace::Derivatives;
 
 impl<T: Scalar> Derivatives<'_, T> {
-    /// Multiplies the derivatives of each bin by its weight (bins, the same in all frames).
+    /// Multiplies the derivatives of each bin by its weight (bins; equal in all frames).
     #[must_use]
     pub fn weighted(self, weights: &[T]) -> Self {
         let Self(dispersed) = self;
@@ -16,7 +16,8 @@ impl<T: Scalar> Derivatives<'_, T> {
         Self(dispersed)
     }
 
-    /// Adds the gradient with respect to the noise spectra (bins x noise rank), every frame times its weight (frames).
+    /// Adds the gradient with respect to the noise spectra (bins x noise rank), each frame multiplied by its weight
+    /// (frames).
     pub fn add_weighted_noise(&self, weights: &[T], gradient: &mut [T]) {
         let mut activations = self.0.activations.to_vec();
         for (column, &weight) in activations.chunks_exact_mut(self.0.mixture.rank()).zip(weights) {

@@ -1,4 +1,4 @@
-//! The causal network frame by frame.
+//! Frame-by-frame evaluation of the causal network.
 
 use crate::kernels::convolution::Convolution;
 use crate::kernels::vector;
@@ -8,13 +8,14 @@ use crate::presence::recurrence::{Buffers, Sequences};
 use crate::presence::sizes::{FEATURES, GROUP, PLACES};
 use std::ops::Range;
 
-/// Inputs of a place.
+/// Number of inputs of a place.
 pub(super) const INPUTS: usize = FEATURES * GROUP;
 
-/// The network's two recurrences of a turn see a frame as one sequence of bands, and as the next step of as many sequences.
+/// Layouts of a frame in the two recurrences of a dual-path block: one sequence over all places, and one step of a
+/// sequence per place.
 const SEQUENCES: [Sequences; 2] = [Sequences::over_bands(1, PLACES), Sequences::over_frames(1, PLACES)];
 
-/// A network of the past alone.
+/// Causal speech-presence network, without its state.
 #[derive(Debug, Clone)]
 pub(crate) struct CausalNetwork(Network);
 
@@ -23,12 +24,12 @@ pub(crate) struct CausalNetwork(Network);
 pub(super) struct Memory {
     first: History,
     near: Vec<History>,
-    /// States of the recurrence over frames, per turn.
+    /// States of the recurrence over frames, per dual-path block.
     states: Vec<Vec<f32>>,
     after: Vec<History>,
 }
 
-/// Buffers of the network. Rows of places have a place of zeros on either side.
+/// Buffers of the network. The rows `input` and `near` have a place of zeros on either side.
 #[derive(Debug, Clone)]
 pub(super) struct Rows {
     pub input: Vec<f32>,
@@ -69,7 +70,7 @@ impl CausalNetwork {
             input: row((PLACES + 2) * INPUTS),
             near: row((PLACES + 2) * first.outputs),
             branch: row(PLACES * first.outputs),
-            // All turns have the same size.
+            // All dual-path blocks have the same size.
             states: turns[0][0].initial_states(SEQUENCES[0]),
             buffers: [0, 1].map(|index| turns[0][index].buffers(SEQUENCES[index])),
             output: row(PLACES * last.outputs),
@@ -116,7 +117,7 @@ fn residual(
 }
 
 impl Memory {
-    /// Becomes a copy of another memory of the same network, without an allocation.
+    /// Copies the state of another memory of the same network, without an allocation.
     pub(super) fn copy_from(&mut self, other: &Self) {
         self.first.copy_from(&other.first);
         let pairs = |own: &mut Vec<History>, others: &[History]| {
@@ -134,7 +135,7 @@ impl Memory {
     }
 }
 
-/// The last input rows of a layer.
+/// Ring buffer of the last input rows of a layer.
 #[derive(Debug, Clone)]
 struct History {
     rows: Vec<f32>,
@@ -148,12 +149,12 @@ impl History {
         Self { rows: vec![0.0; layer.past_frames() * row], row, at: 0 }
     }
 
-    /// The past row of the layer.
+    /// Returns the oldest row, the input of the layer's past tap.
     fn past(&self) -> &[f32] {
         &self.rows[self.at..self.at + self.row]
     }
 
-    /// Replaces the past row by the present one.
+    /// Replaces the oldest row by the present one.
     fn keep(&mut self, now: &[f32]) {
         self.rows[self.at..self.at + self.row].copy_from_slice(now);
         self.at += self.row;

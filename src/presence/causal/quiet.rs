@@ -5,7 +5,7 @@ use crate::presence::sizes::BANDS;
 
 /// Time constant of the histogram, s.
 const QUIET_SECONDS: f64 = 8.0;
-/// Quantile of the quiet level.
+/// Quantile of the levels that is the quiet level.
 const QUIET: f32 = 0.1;
 
 /// Histograms of the levels of all bands, with exponential decay.
@@ -29,7 +29,7 @@ impl QuietLevels {
         Self { counts: vec![0.0; BANDS * Self::CELLS], total: 0.0, keep }
     }
 
-    /// Counts the level of a frame in each band, and writes the band's quantile.
+    /// Adds the level of a frame in each band to its histogram, and writes the quiet level of each band to `quiet`.
     pub(super) fn update(&mut self, level: &[f32], quiet: &mut [f32]) {
         /// Smaller counts are set to zero: subnormal numbers are slow.
         const NONE: f32 = 1e-20;

@@ -1,5 +1,6 @@
-//! A second estimate of a softer voice: after a louder one, the network takes it for noise until its mean level and its
-//! memory have followed. The second estimate starts with its memory of then, and with a mean level of its own.
+//! Second estimate of a softer voice. After a louder voice, the network classifies the softer one as noise until its
+//! mean level and its state have adapted. The second estimate starts from the state at the start of the soft passage,
+//! with its own mean level.
 
 use super::{MEAN_SECONDS, Memory, RecentMean};
 use crate::kernels::vector;
@@ -7,13 +8,13 @@ use crate::presence::soft_passages::{MARGIN, SOFT};
 
 /// Time constant of the present level, s.
 const PRESENT_SECONDS: f64 = 0.2;
-/// Time constant by which the level of the loudest voice falls, s.
+/// Time constant of the decay of the loudest level, s.
 const LOUDEST_FALL_SECONDS: f64 = 5.0;
-/// The present level relative to the quiet level of all bands, at least, as a factor of power: 8 dB. Below it lies noise in
-/// pauses.
+/// Minimum present level relative to the mean quiet level of all bands, as a ratio of powers: 8 dB. Noise in pauses is
+/// below this level.
 const ABOVE_QUIET: f64 = 6.309_573;
 
-/// Finds soft passages, and keeps what their estimate needs.
+/// Detector of soft passages, with the state of their second estimate.
 #[derive(Debug, Clone)]
 pub(super) struct SoftPassage {
     present: RecentMean,
@@ -21,7 +22,7 @@ pub(super) struct SoftPassage {
     fall: f64,
     /// Mean power since the passage began.
     mean: RecentMean,
-    /// One per turn.
+    /// States of the second estimate, one per interleaved sequence.
     memories: Vec<Memory>,
     is_soft: bool,
     /// Log odds of the first estimate.
@@ -29,7 +30,8 @@ pub(super) struct SoftPassage {
 }
 
 impl SoftPassage {
-    /// For evaluated frames this far apart, s, and a network with these memories that finds `odds` log odds.
+    /// Creates a detector for evaluated frames `frame_seconds` apart, and a network with these states and `odds` log
+    /// odds per frame.
     pub(super) fn new(frame_seconds: f64, memories: Vec<Memory>, odds: usize) -> Self {
         Self {
             present: RecentMean::new(frame_seconds, PRESENT_SECONDS),
@@ -42,7 +44,7 @@ impl SoftPassage {
         }
     }
 
-    /// Takes the mean power of a frame, and the memories of the first estimate before that frame.
+    /// Adds the mean power of a frame. `memories` holds the states of the first estimate before that frame.
     pub(super) fn update(&mut self, power: f64, memories: &[Memory]) {
         self.present.add(power);
         self.loudest = (self.fall * self.loudest).max(self.present.value());
@@ -62,18 +64,19 @@ impl SoftPassage {
         self.is_soft.then(|| self.mean.value() as f32)
     }
 
-    /// The second estimate's memory of this turn.
+    /// Returns the state of the second estimate for the interleaved sequence `turn`.
     pub(super) fn memory(&mut self, turn: usize) -> &mut Memory {
         &mut self.memories[turn]
     }
 
-    /// Keeps the log odds of the first estimate.
+    /// Stores the log odds of the first estimate.
     pub(super) fn keep(&mut self, odds: &[f32]) {
         self.first.copy_from_slice(odds);
     }
 
-    /// Replaces the log odds of the second estimate by the higher of both, or by the first, where the present level is not
-    /// above the quiet levels (natural logarithms of power, by band).
+    /// Replaces the log odds of the second estimate by the maximum of the first estimate and the second less
+    /// [`MARGIN`]. The first estimate alone counts if the present level is not above the quiet levels (natural
+    /// logarithms of power, by band).
     pub(super) fn pool(&self, odds: &mut [f32], quiet: &[f32]) {
         let sum: f64 = quiet.iter().map(|&level| f64::from(vector::exp(level))).sum();
         let is_above = self.present.value() * quiet.len() as f64 > ABOVE_QUIET * sum;

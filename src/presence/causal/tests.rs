@@ -30,7 +30,7 @@ fn after_a_reset_the_odds_are_those_of_the_start() {
         live.reset();
         odds
     };
-    // An odd number of frames: the next one would be another sequence's turn.
+    // The number of frames is odd: without the reset, the next frame would belong to the other sequence.
     assert_eq!(odds(), odds());
 }
 

@@ -1,4 +1,4 @@
-//! Inputs of the network on bands and pairs of frames.
+//! Inputs of the pool network, on bands and pairs of frames.
 
 use super::super::BandLogOdds;
 use super::super::bands::{edges, quiet_level};
@@ -7,14 +7,14 @@ use crate::kernels::vector;
 
 /// Number of inputs.
 pub(super) const INPUTS: usize = 23;
-/// Pairs of frames to either side of the means over 0.3, 1 and 3 s.
+/// Pairs of frames on each side, for means over 0.3, 1 and 3 s.
 const NEAR_PAIRS: [usize; 3] = [4, 15, 47];
-/// Bands to either side of the mean and unevenness over 13 bands.
+/// Bands on each side, for mean and standard deviation over 13 bands.
 const NEAR_BANDS: usize = 6;
-/// Fractions of power are kept this far from 0 and 1 in log odds.
+/// Term added to a fraction of power and to its complement, which bounds the log odds.
 const MIN_FRACTION: f32 = 1e-3;
 
-/// Log odds of speech by model and network, on the bands of the recording; bands x frames or pairs.
+/// Log odds of speech of model and network, on the bands of the recording.
 pub(super) struct Evidence<'a> {
     network: &'a BandLogOdds,
     /// Log odds of speech of the model, bands x frames.
@@ -22,7 +22,7 @@ pub(super) struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    /// From the network's log odds and the model's gain, bins x frames.
+    /// Computes the model's log odds on bands from its gain, bins x frames.
     pub(super) fn new(network: &'a BandLogOdds, gain: &[f32], bins: usize) -> Self {
         let edges = edges();
         let bands = network.bands.present;
@@ -43,21 +43,21 @@ impl<'a> Evidence<'a> {
         self.network.bands.present
     }
 
-    /// Log levels against the mean of the block, bands x frames.
+    /// Log levels relative to the mean of the block, bands x frames.
     fn levels(&self) -> impl Iterator<Item = f32> {
         levels(self.network)
     }
 
-    /// The inputs of every band and pair of frames, bands x pairs, given the [certainty](BandLogOdds). In order, log odds
-    /// and natural logarithms divided by 4:
+    /// Returns the inputs of every band and pair of frames, bands x pairs, given the [certainty](BandLogOdds). Log odds
+    /// and natural logarithms are divided by 4. In order:
     ///
-    /// - log odds of the model, of the network, and their distance;
-    /// - means of the model's over 0.3, 1 and 3 s, and of the network's;
-    /// - means of both over 13 bands, and the standard deviations over these of model, network and level;
-    /// - the level against the mean of the block, against the quiet level of the band (its 10 % quantile), and the quiet level
-    ///   against the mean;
+    /// - log odds of the model, of the network, and their absolute difference;
+    /// - means of the model's log odds over 0.3, 1 and 3 s, and of the network's;
+    /// - means of both over 13 bands, and standard deviations of model, network and level over these bands;
+    /// - the level relative to the mean of the block, the level relative to the quiet level of the band (its 10 %
+    ///   quantile), and the quiet level relative to the mean;
     /// - the certainty of the network;
-    /// - log odds of the fraction of power that model and network keep of the pair, and of the block;
+    /// - log odds of the fractions of power that model and network keep in the pair, and in the block;
     /// - the position of the band.
     pub(super) fn inputs(&self, certainty: f32) -> Vec<[f32; INPUTS]> {
         let bands = self.bands();
@@ -99,8 +99,8 @@ fn levels(network: &BandLogOdds) -> impl Iterator<Item = f32> {
     network.bands.relative_to_whole().map(|level| 4.0 * level)
 }
 
-/// Shows what training needs: log odds of the model on bins (by its gain, bins x frames) and of the network on bands, and
-/// levels, in hundredths.
+/// Writes the data for training to the trace: log odds of the model on bins (from its gain, bins x frames) and of the
+/// network on bands, and levels, in hundredths.
 pub(crate) fn trace_pool(network: &BandLogOdds, gain: &[f32], bins: usize) {
     if !tracing::enabled!(tracing::Level::TRACE) {
         return;
@@ -113,7 +113,7 @@ pub(crate) fn trace_pool(network: &BandLogOdds, gain: &[f32], bins: usize) {
     tracing::trace!(bins, bands, ?model, ?network, ?levels, "block");
 }
 
-/// Means over pairs of frames (bands x frames); a last frame may be alone.
+/// Averages values (bands x frames) over pairs of frames. An odd last frame stays unchanged.
 fn paired(values: &[f32], bands: usize) -> Vec<f32> {
     let mean = |frames: &[f32], band: usize| {
         let count = frames.len() / bands;
@@ -130,7 +130,7 @@ fn quiet_levels(level: &[f32], bands: usize) -> Vec<f32> {
     (0..bands).map(quantile).collect()
 }
 
-/// Means over so many pairs to either side, as far as there are any.
+/// Returns means over each pair and up to `reach` pairs on both sides.
 fn near_pairs(values: &[f32], bands: usize, reach: usize) -> Vec<f32> {
     let pairs = values.len() / bands.max(1);
     let mut sums = vec![0.0_f64; bands];
@@ -153,7 +153,7 @@ fn near_pairs(values: &[f32], bands: usize, reach: usize) -> Vec<f32> {
     means
 }
 
-/// Mean and standard deviation over [`NEAR_BANDS`] bands to either side, as far as there are any.
+/// Returns mean and standard deviation over each band and up to [`NEAR_BANDS`] bands on both sides.
 fn near_bands(values: &[f32], bands: usize) -> Vec<(f32, f32)> {
     let mut found = Vec::with_capacity(values.len());
     for row in values.chunks_exact(bands.max(1)) {
@@ -174,7 +174,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// By log odds, given log levels; bands x pairs.
+    /// Computes the fractions from log odds and log levels, bands x pairs.
     fn new(odds: &[f32], level: &[f32], bands: usize) -> Self {
         let edges = edges();
         let (mut kept_in_all, mut power_in_all) = (0.0, 0.0);

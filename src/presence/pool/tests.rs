@@ -14,7 +14,7 @@ fn made(frame: usize, band: usize) -> [f32; 3] {
     [model, network, level].map(|value| value as f32)
 }
 
-/// The network's log odds and the model's gain (bins x frames) of a recording with `bins` bins; the network's are `raised`.
+/// The network's log odds, raised by `raised`, and the model's gain (bins x frames) of a recording with `bins` bins.
 fn block(bins: usize, frames: usize, raised: f32) -> (BandLogOdds, Vec<f32>) {
     let edges = edges();
     let (mut power, mut gain, mut odds) = (vec![0.0; bins * frames], vec![0.0; bins * frames], Vec::new());
@@ -75,7 +75,7 @@ fn outputs_are_those_of_the_training_framework() {
 #[test]
 fn a_network_that_is_certain_is_left_as_it_is() {
     let net = PoolNet::built_in().unwrap();
-    // Log odds are 1 at most.
+    // Before they are raised, the log odds are 1 at most.
     for (raised, fraction) in
         [(8.0, None), (3.2, None), (1.5, Some(0.5)), (-1.0, Some(1.0)), (-9.0, Some(1.0))]
     {

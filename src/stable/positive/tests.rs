@@ -183,7 +183,7 @@ fn draws_have_the_laplace_transform() {
             let variance = transform(2.0 * s) - transform(s) * transform(s);
             let z = (mean - transform(s)) / (variance / n as f64).sqrt();
             assert!(z.abs() < 4.0, "a {a} s {s}: {z}");
-            // The same draws on a scale wrong by a tenth.
+            // Draws scaled by a factor of 1.1.
             if s == 1.0 {
                 let mean = draws.iter().map(|x| libm::exp(-1.1 * x)).sum::<f64>() / n as f64;
                 let z = (mean - transform(1.0)) / (variance / n as f64).sqrt();
@@ -202,7 +202,7 @@ fn single_draws_and_filled_ones_share_the_law() {
     assert!(d < ks::CRITICAL, "{d}");
 }
 
-/// Of the same random numbers, by the formula as it is printed.
+/// Compares draws with the printed formula for equal random numbers.
 #[test]
 fn double_draws_are_kanters_form() {
     let mut stream = SeedTree::new(8).rng(0);
@@ -231,7 +231,7 @@ fn draws_are_finite_and_positive_for_every_exponent() {
         let double: f64 = law.sample(&mut SeedTree::new(1).rng(0));
         assert!(double.is_normal() && double > 0.0, "alpha {alpha}");
     }
-    // A heavier tail than doubles reach.
+    // A tail beyond the range of `f64`.
     let mut stream = SeedTree::new(1).rng(0);
     let tiny = |_| -> f64 { law(0.01).sample(&mut stream) };
     assert!((0..20_000).map(tiny).all(|x| x.is_normal() && x > 0.0));
@@ -240,7 +240,7 @@ fn draws_are_finite_and_positive_for_every_exponent() {
     assert_eq!(draws, [1.0; 3]);
 }
 
-/// Bits that are always the same.
+/// A generator of constant bits.
 struct Constant(u64);
 
 impl rand::TryRng for Constant {

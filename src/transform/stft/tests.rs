@@ -57,7 +57,7 @@ fn windows_are_64_ms_and_bins_15_625_hz_at_every_rate() {
     }
     assert_eq!(Stft::new(16_000, DEFAULT_WINDOW_SECONDS).unwrap().window(), 1024);
     assert_eq!(Stft::new(11_025, DEFAULT_WINDOW_SECONDS).unwrap().window(), 706);
-    // A quarter of the window is no whole number of samples.
+    // A quarter of the window is not a whole number of samples.
     let grid = Stft::new(11_025, DEFAULT_WINDOW_SECONDS).unwrap().grid();
     assert_eq!(grid.frame_seconds, 176.0 / 11_025.0);
     assert_eq!((grid.bins, grid.bin_hertz), (354, 11_025.0 / 706.0));
@@ -66,7 +66,7 @@ fn windows_are_64_ms_and_bins_15_625_hz_at_every_rate() {
     }
 }
 
-/// A sinusoid on a bin: amplitude times half the sum of the window there, nothing two bins away.
+/// A sinusoid on a bin: amplitude times half the sum of the window in the bin, zero two bins away.
 #[test]
 fn a_sinusoid_is_in_its_bin() {
     let stft = Stft::new(16_000, DEFAULT_WINDOW_SECONDS).unwrap();
@@ -98,7 +98,7 @@ fn blocks_of_any_length_give_the_same_bits_as_the_whole() {
                 synthesiser.push(&frames, &mut again);
                 all.values.extend(frames.as_slice());
                 rest = others;
-                // The latency that is promised.
+                // The documented latency.
                 let pushed = length - rest.len();
                 assert_eq!(all.frames(), pushed / stft.hop());
                 assert_eq!(again.len(), (all.frames() * stft.hop()).saturating_sub(stft.lead()));

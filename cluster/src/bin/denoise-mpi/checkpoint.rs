@@ -14,7 +14,7 @@ const ABOUT: &str = "about.txt";
 /// File that marks a checkpoint with all its parts.
 const COMPLETE: &str = "complete";
 
-/// A folder of checkpoints: `sweep-N/part-K`, and `sweep-N/complete` once all parts are there.
+/// A folder of checkpoints: `sweep-N/part-K`, and `sweep-N/complete` once all parts are written.
 pub struct Folder {
     path: PathBuf,
     every: usize,

@@ -1,4 +1,4 @@
-//! Reading a folder of speech in parallel, and writing what was trained on it.
+//! Parallel reading of a folder of speech, and writing of the trained model.
 
 use std::fs;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ pub struct Learning {
 pub type Files = Vec<(PathBuf, u64)>;
 
 impl Learning {
-    /// Recordings in the order of their names; fails early if the output cannot be written.
+    /// Lists recordings in the order of their names; fails early if the output cannot be written.
     pub fn begin(&self, ranks: &mut dyn Communicator) -> anyhow::Result<Files> {
         rayon::ThreadPoolBuilder::new().num_threads(self.threads).build_global()?;
         let files = if ranks.rank() == 0 { self.list()? } else { Vec::new() };
@@ -65,7 +65,7 @@ impl Learning {
             eprintln!("denoise-mpi: skipped: {}: {reason}", path.display());
         }
         ensure!(!contents.audio.is_empty(), unusable("no audio files found"));
-        // With --force, too.
+        // This check also applies with --force.
         contents.audio.iter().try_for_each(|recording| check_distinct(recording, output))?;
         Ok(contents.audio.into_iter().map(with_length).collect())
     }
@@ -103,7 +103,7 @@ impl Learning {
         Ok(left_out)
     }
 
-    /// Newest checkpoint of the same run, by its number of `sweeps`.
+    /// Finds the newest checkpoint of this run; returns its number of sweeps. `sweeps` is the unit in the message.
     pub fn newest(
         &self,
         about: &str,
@@ -151,7 +151,7 @@ pub fn with_length(path: PathBuf) -> (PathBuf, u64) {
     (path, length)
 }
 
-/// Message of the first process.
+/// Returns the message of the first process.
 pub fn from_first(ranks: &mut dyn Communicator, message: &[u8]) -> Vec<u8> {
     let own = if ranks.rank() == 0 { message } else { &[] };
     ranks.all_gather(own).swap_remove(0)

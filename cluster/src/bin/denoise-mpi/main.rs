@@ -44,7 +44,7 @@ const INPUT: u8 = 3;
 /// Exit code for an output that cannot be written, as in `denoise`.
 const OUTPUT: u8 = 4;
 
-/// A failure with an exit code of its own.
+/// A failure with its own exit code.
 #[derive(Debug)]
 struct Failure(u8, String);
 

@@ -22,7 +22,7 @@ use crate::learning::from_first;
 use crate::{Failure, INPUT, OUTPUT, USAGE};
 
 const MAX_PARTS: usize = 10_000;
-/// Enough that processes end at about the same time; every part costs a start of the program.
+/// Enough parts that processes finish almost together; every part costs a start of the program.
 const PARTS_PER_PROCESS: usize = 16;
 
 /// Arguments of both commands.
@@ -43,12 +43,12 @@ pub struct Arguments {
     arguments: Vec<OsString>,
 }
 
-/// Statistics of an earlier run, among those of the parts.
+/// File of the statistics of an earlier run, in the folder of the parts.
 const EARLIER: &str = "earlier.json";
 /// Exit codes of `denoise` that stop the whole run: wrong usage, invalid dictionary.
-const HOPELESS: [i32; 2] = [USAGE as i32, 5];
-/// In place of the exit code of a run that did not start, or was killed.
-const LOST: i32 = -1;
+const FATAL_CODES: [i32; 2] = [USAGE as i32, 5];
+/// Replaces the exit code of a run that did not start, or was killed.
+const NO_EXIT_CODE: i32 = -1;
 
 /// Denoises recordings.
 pub fn denoise(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCode> {
@@ -62,7 +62,7 @@ pub fn denoise(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCod
         path => (None, path),
     };
     job.arguments.extend(apart.into_iter().flat_map(|path| ["--stats".into(), path.into()]));
-    // A program may outlive its killed process: the next run must not find what it writes.
+    // A program may outlive its killed process: the next run must not find its output.
     let number = String::from_utf8(from_first(ranks, process::id().to_string().as_bytes()))?;
     let folder = stats.as_deref().map(|stats| beside(stats, ".parts"));
     let parts = folder.as_ref().map(|folder| folder.join(number));
@@ -82,7 +82,7 @@ pub fn denoise(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCod
     }
     let file = |part: usize| Some(parts.as_ref()?.join(format!("{part}.json")));
     let code = job.run(ranks, |part| {
-        // The figures of recordings that are skipped.
+        // Statistics of skipped recordings.
         if let (Some(file), Some(earlier)) = (file(part), parts.as_ref().map(|parts| parts.join(EARLIER)))
             && earlier.exists()
         {
@@ -116,7 +116,7 @@ pub fn eval(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCode> 
     let parts = beside(&journal, ".parts");
     let name = journal.file_name().context("--resume: expected a file name")?;
     if ranks.rank() == 0 {
-        // Scores of a killed run are kept, whichever part made them.
+        // Scores of a killed run are kept, from any part.
         job.collect(&parts, &journal)?;
         remove(&parts)?;
         fs::create_dir_all(&parts).with_context(|| parts.display().to_string())?;
@@ -134,7 +134,7 @@ pub fn eval(arguments: &Arguments, ranks: &mut Mpi) -> anyhow::Result<ExitCode> 
     }
     job.collect(&parts, &journal)?;
     remove(&parts)?;
-    if code.is_some_and(|code| HOPELESS.contains(&code)) {
+    if code.is_some_and(|code| FATAL_CODES.contains(&code)) {
         return Ok(exit_code(code));
     }
     // All parts are scored: one run reads the journal, retries failures, and writes the reports.
@@ -223,7 +223,7 @@ impl Job {
         let mut on_report = |part: usize, report: &[u8]| {
             let (code, messages) = report
                 .split_first_chunk()
-                .map_or((LOST, report), |(code, messages)| (i32::from_le_bytes(*code), messages));
+                .map_or((NO_EXIT_CODE, report), |(code, messages)| (i32::from_le_bytes(*code), messages));
             // Messages common to all parts are printed once.
             for line in String::from_utf8_lossy(messages).lines() {
                 let repeated = self.repeats && [0, i32::from(INPUT)].contains(&code);
@@ -238,10 +238,10 @@ impl Job {
             if !self.quiet && done * 10 / self.parts > (done - 1) * 10 / self.parts {
                 eprintln!("denoise-mpi: {done} of {} parts", self.parts);
             }
-            if HOPELESS.contains(&code) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if FATAL_CODES.contains(&code) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         share_out(ranks, self.parts, &mut begin, &mut on_report);
-        if codes.values().any(|&code| code == LOST) {
+        if codes.values().any(|&code| code == NO_EXIT_CODE) {
             bail!("some parts did not finish: run the same command again to complete them");
         }
         Ok(codes.into_values().next())
@@ -257,7 +257,7 @@ impl Job {
         fs::rename(&joined, into).with_context(|| into.display().to_string())
     }
 
-    /// Adds the scores of the parts to `journal`, or to those beside it for several systems.
+    /// Adds the scores of the parts to `journal`, or to the journals beside it for several systems.
     fn collect(&self, parts: &Path, journal: &Path) -> anyhow::Result<()> {
         let mut journals: BTreeMap<OsString, Vec<PathBuf>> = BTreeMap::new();
         for part in entries(parts)? {
@@ -292,9 +292,9 @@ fn report(program: &Path, output: io::Result<Output>) -> Vec<u8> {
             if status.code().is_none() {
                 stderr.extend(format!("{}: {status}", program.display()).bytes());
             }
-            (status.code().unwrap_or(LOST), stderr)
+            (status.code().unwrap_or(NO_EXIT_CODE), stderr)
         }
-        Err(error) => (LOST, format!("{}: {error}", program.display()).into_bytes()),
+        Err(error) => (NO_EXIT_CODE, format!("{}: {error}", program.display()).into_bytes()),
     };
     [&code.to_le_bytes()[..], &messages].concat()
 }

@@ -1,4 +1,4 @@
-//! What `denoise eval` refuses before any work.
+//! Checks of `denoise eval` before any work.
 
 use super::{Arguments, NOTHING, Outputs};
 use crate::claims::{Claims, check_absent};
@@ -20,8 +20,8 @@ pub(super) fn check_source(arguments: &Arguments) -> anyhow::Result<()> {
     if is_paired || manifest.is_some() || protocol.is_some() { Ok(()) } else { Err(usage(NOTHING)) }
 }
 
-/// Refuses standard input for files with names relative to theirs, standard output for what is more than one stream, and a
-/// folder of the denoised audio that cannot be written to.
+/// Refuses standard input for lists, which name files relative to themselves; standard output for outputs that are not
+/// a single stream; and a folder of the denoised audio that cannot be written to.
 pub(super) fn check_named(arguments: &Arguments) -> anyhow::Result<()> {
     let Arguments { manifest, protocol, save, resume, figure, .. } = arguments;
     for (option, path) in [("--manifest", manifest), ("--protocol", protocol)] {
@@ -43,7 +43,7 @@ pub(super) fn check_named(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses options of the denoiser without effect: all of them where files are scored as they are.
+/// Refuses options of the denoiser without effect: all of them, if enhanced files are scored.
 pub(super) fn check_options(arguments: &Arguments, is_enhanced: bool) -> anyhow::Result<()> {
     let Arguments { model, live, .. } = arguments;
     if !is_enhanced {
@@ -58,12 +58,12 @@ pub(super) fn check_options(arguments: &Arguments, is_enhanced: bool) -> anyhow:
     }
 }
 
-/// Refuses a figure of nothing: without intermediate estimates.
+/// Refuses a figure without intermediate estimates.
 pub(super) fn check_figure(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Result<()> {
     if arguments.figure.is_none() {
         return Ok(());
     }
-    // Clap waives what is needed where that is excluded: by --clean and by --manifest.
+    // Clap waives the required --protocol where another argument excludes it: --clean or --manifest.
     let Some(protocol) = protocol else {
         return Err(usage("--figure needs --protocol: name one, or omit it"));
     };
@@ -78,7 +78,7 @@ pub(super) fn check_figure(arguments: &Arguments, protocol: Option<&Protocol>) -
     }
 }
 
-/// Refuses a folder for the denoised audio in which the next run would take that for files of the corpus.
+/// Refuses a folder of the denoised audio within the corpus: the next run would score that audio, too.
 pub(super) fn check_save(arguments: &Arguments, protocol: Option<&Protocol>) -> anyhow::Result<()> {
     let Arguments { clean, noisy, enhanced, data, save, .. } = arguments;
     let Some(save) = save else { return Ok(()) };

@@ -33,7 +33,7 @@ pub(super) fn tables(summary: &[ConditionSummary]) -> String {
         let _ = writeln!(text, "{}", format!("{name:<16}{input:>9}{output:>18}{change:>18}").trim_end());
     }
     if !conditions.is_empty() {
-        // Any text of a manifest, in one line.
+        // Manifests may contain any text, which is escaped to one line.
         let name = |row: &ConditionSummary| printable(row.condition.as_deref().unwrap_or_default());
         let widths = conditions.iter().map(|row| width(&name(row)));
         // A formatted width has at most 65,535 columns.
@@ -64,7 +64,7 @@ pub(super) fn tables(summary: &[ConditionSummary]) -> String {
 /// The differences between systems by SDR, a line each.
 pub(super) fn comparisons(study: &Study) -> String {
     let mut text = String::new();
-    // The rest stands in the report and in JSON.
+    // The other metrics are in the report and in JSON.
     for row in study.comparisons.iter().filter(|row| row.metric == Metric::Sdr) {
         let difference = row.comparison.difference;
         let error = difference.standard_error.map(|error| format!(" ± {error:.2}")).unwrap_or_default();

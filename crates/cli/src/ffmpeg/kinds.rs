@@ -20,7 +20,7 @@ const OPUS: &[&str] = &["-c:a", "libopus", "-b:a", "128k"];
 const VORBIS: &[&str] = &["-c:a", "libvorbis", "-q:a", "6"];
 const MP3: &[&str] = &["-c:a", "libmp3lame", "-q:a", "2"];
 const WMA: &[&str] = &["-c:a", "wmav2", "-b:a", "192k"];
-/// Its own chunks hold no more than a title and a comment.
+/// AIFF's own chunks hold only a title and a comment.
 const AIFF: &[&str] = &["-write_id3v2", "1"];
 
 const fn audio(extension: &'static str, muxer: &'static str, encoder: &'static [&'static str]) -> Kind {
@@ -38,7 +38,7 @@ const KINDS: [Kind; 16] = [
     audio("opus", "opus", OPUS),
     audio("ogg", "ogg", VORBIS),
     audio("oga", "ogg", VORBIS),
-    // Not AAC: for its delay, ffmpeg has no place in Matroska.
+    // Not AAC: ffmpeg does not store its encoder delay in Matroska.
     audio("mka", "matroska", VORBIS),
     audio("wma", "asf", WMA),
     audio("aif", "aiff", AIFF),
@@ -58,7 +58,7 @@ pub(super) const DEMUXERS: &str = "aac,ac3,adx,aiff,amr,amrnb,amrwb,ape,asf,au,a
      webm,wsaud,wv,xwma";
 
 impl Kind {
-    /// The kind that goes with a file's name, if ffmpeg writes it and this program does not.
+    /// The kind for a file's extension; none for unknown extensions and the formats that this program writes itself.
     pub fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?;
         KINDS.into_iter().find(|kind| extension.eq_ignore_ascii_case(kind.extension))
@@ -69,7 +69,7 @@ impl Kind {
         self.has_video
     }
 
-    /// The encoder that keeps samples of this format as they are; none if the kind is lossy.
+    /// The encoder that stores samples of this format unchanged; none if the kind is lossy.
     pub(super) fn pcm(self, format: SampleFormat) -> Option<&'static str> {
         (self.muxer == "aiff").then_some(match format {
             SampleFormat::Int8 => "pcm_s8",
@@ -86,7 +86,7 @@ impl Kind {
         ["mp3", "ipod"].contains(&self.muxer)
     }
 
-    /// What the subtitles of a video become in it; none if it cannot hold them.
+    /// Codec of a video's subtitles in this kind of file; none if it cannot hold them.
     pub(super) fn subtitle_codec(self, kind: SubtitleKind) -> Option<&'static str> {
         use SubtitleKind::{Bitmap, Text, TimedText};
         match (self.muxer, kind) {
@@ -98,26 +98,25 @@ impl Kind {
         }
     }
 
-    /// Whether H.264 without the tag of MP4, as that of Matroska, has to be converted to the form with start codes.
+    /// Whether H.264 without MP4's tag, such as from Matroska, must be converted to the form with start codes.
     pub(super) fn needs_start_codes(self) -> bool {
         self.muxer == "avi"
     }
 
-    /// Whether it holds files, such as the fonts of subtitles.
+    /// Whether it holds attached files, such as fonts of subtitles.
     pub(super) fn has_attachments(self) -> bool {
         self.has_video && self.muxer == "matroska"
     }
 
-    /// What has to be done to the samples so that they are decoded at their time, in the words of `-af`: the container holds no delay of
-    /// the encoder.
+    /// Value of `-af` that compensates the encoder delay, for containers that do not store it.
     pub(super) fn delay_filter(self, sample_rate: u32) -> Option<String> {
-        /// Of the encoder and the decoder of MP3, samples.
+        /// Delay of an MP3 encoder and decoder, samples.
         const MP3_DELAY: u32 = 576 + 529;
         match self.muxer {
-            // Beside pictures, to lose the start of the sound is less than to have all of it late.
+            // With video, losing the start of the audio is better than delaying all of it.
             "avi" => Some(format!("atrim=start_sample={MP3_DELAY},asetpts=PTS-STARTPTS")),
             "asf" => {
-                // Decoders leave out the first block.
+                // Decoders drop the first block.
                 let block = match sample_rate {
                     0..=16_000 => 512,
                     16_001..=22_050 => 1024,
@@ -129,7 +128,7 @@ impl Kind {
         }
     }
 
-    /// The most channels that its encoder takes, if that is fewer than anyone records.
+    /// Maximum number of channels of the encoder; none if no recording exceeds it.
     pub fn max_channels(self) -> Option<usize> {
         (self.encoder == MP3 || self.encoder == WMA).then_some(2)
     }

@@ -1,4 +1,4 @@
-//! Formats that only ffmpeg reads or writes, by way of its program where it is installed.
+//! Formats that only ffmpeg reads or writes, through its program if installed.
 
 mod kinds;
 mod original;
@@ -23,27 +23,26 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tags::{audio_tags, correct_tags, is_ogg};
 
-/// How long ffmpeg is searched for.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time limit of the search for ffmpeg.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The program ffmpeg.
 #[derive(Debug, Clone)]
 pub struct Ffmpeg(PathBuf);
 
 impl Ffmpeg {
-    /// The first program of that name on the search path that is ffmpeg.
+    /// Returns the first ffmpeg on the search path.
     pub fn find() -> Option<Self> {
         static FOUND: OnceLock<Option<Ffmpeg>> = OnceLock::new();
         FOUND
             .get_or_init(|| {
                 let path = std::env::var_os("PATH")?;
-                Self::search(&mut std::env::split_paths(&path), PATIENCE)
+                Self::search(&mut std::env::split_paths(&path), SEARCH_TIMEOUT)
             })
             .clone()
     }
 
-    /// The first of these folders that has it. Programs that say nothing take no more than the time in all, each half of
-    /// what is left of it.
+    /// Returns the first ffmpeg in `folders`. Each program has half of the remaining time of `patience` to answer.
     fn search(folders: &mut dyn Iterator<Item = PathBuf>, patience: Duration) -> Option<Self> {
         let end = Instant::now() + patience;
         let mut programs = folders.map(|folder| folder.join(format!("ffmpeg{}", EXE_SUFFIX)));
@@ -60,8 +59,8 @@ impl Ffmpeg {
         command
     }
 
-    /// Decodes the audio track of a file that players take; with `in_time` it begins with the file, as its video does, and keeps its
-    /// pauses.
+    /// Decodes the audio track that players select by default. With `in_time`, the audio starts with the file, as its
+    /// video does, and pauses become silence.
     pub fn decode(&self, input: &Path, in_time: bool) -> Result<Decoded, Error> {
         let refused = |reason| Error::Read { path: input.to_owned(), reason: ReadError::Io(reason) };
         let original = Original::open(input).map_err(refused)?;
@@ -71,12 +70,13 @@ impl Ffmpeg {
             return Err(Error::Read { path: input.to_owned(), reason });
         }
         let mut command = self.command();
-        // Damage is looked for and counted: however much there is, what can be decoded is.
+        // Damage is detected and counted. Decoding continues at any error rate.
         command.args(["-max_error_rate", "1", "-err_detect", "crccheck"]);
         original.as_stdin(&mut command).map_err(refused)?;
         command.args(["-map", &audio_of(&streams)]);
         if in_time {
-            // What it fills is reported at this level, but not apart from what it puts before the first sample: by another filter.
+            // Inserted silence is reported at this level. The report does not separate pauses from silence before the
+            // first sample, so a second filter inserts the latter.
             command.args(["-loglevel", "repeat+level+verbose"]);
             let start = "aresample=async=1:first_pts=0";
             command.args(["-af", &format!("{PAUSES}=async=1,{start}")]);
@@ -91,18 +91,17 @@ impl Ffmpeg {
         Ok(Decoded { reader, format, report })
     }
 
-    /// The streams of a file; none if ffmpeg cannot read it.
+    /// Lists the streams of a file; none if ffmpeg cannot read it.
     fn streams(&self, original: &Original) -> io::Result<Input> {
         let mut command = self.command();
         original.as_stdin(&mut command)?;
         command.stdout(Stdio::null()).stderr(Stdio::piped());
-        // Without an output it ends with an error.
+        // Without an output, ffmpeg exits with an error.
         let report = Running::start(command, None)?.wait()?.1;
         Ok(report.inputs.into_iter().next().unwrap_or_default())
     }
 
-    /// What a file holds besides the samples: its streams, and its tags in ffmpeg's metadata format, with those of each of
-    /// its audio tracks.
+    /// Reads the streams of a file, and its tags in ffmpeg's metadata format, including those of each audio track.
     fn inspect(&self, original: &Original) -> io::Result<(Input, String)> {
         let mut command = self.command();
         original.as_stdin(&mut command)?;
@@ -118,9 +117,9 @@ impl Ffmpeg {
         Ok((input, String::from_utf8_lossy(&tags).into_owned()))
     }
 
-    /// Adds what the second input, at `path`, has besides the samples to the output. Returns that input, and what of it the
-    /// output lacks.
-    fn keep_of(
+    /// Adds options that copy streams and tags of the second input, at `path`, to the output. Returns this input, and
+    /// descriptions of its parts that the output lacks.
+    fn add_copied_streams(
         &self,
         path: &Path,
         output: &Path,
@@ -161,7 +160,8 @@ impl Ffmpeg {
             command.args(["-map_metadata", &format!("1:s:{audio}")]);
         }
         command.args(["-map_metadata", "0"]);
-        // Once the tags of one stream are mapped, those of no other are: video and subtitles would lose theirs.
+        // A tag mapping for one stream disables the automatic mapping for all others: video and subtitles would lose
+        // their tags.
         if kind.has_video() {
             for (number, (index, codec)) in kept_subtitles(&input, kind).enumerate() {
                 command.args(["-map", &format!("1:{index}"), &format!("-c:s:{number}"), codec]);
@@ -179,8 +179,8 @@ impl Ffmpeg {
         Ok((original, not_kept(&input, kind, too_long)))
     }
 
-    /// Begins to write `file`, of a kind, with the tags in `metadata` and in `original`, and the video and the cover of
-    /// that.
+    /// Starts to encode `file` as `kind`, with the tags of `metadata` and `original`, and the video and cover of
+    /// `original`.
     pub fn encode(
         &self,
         file: OutputFile,
@@ -191,7 +191,7 @@ impl Ffmpeg {
         original: Option<&Path>,
     ) -> Result<(Writer, Encoding), Error> {
         let refused = |reason| Error::Write { path: output.to_owned(), reason: WriteError::Io(reason) };
-        // Of more, it does not know the positions.
+        // ffmpeg cannot mix more channels: it has no positions for them.
         const MAX_MIXED: usize = 8;
         if kind.max_channels().is_some() && layout.channels > MAX_MIXED {
             let reason = WriteError::Channels { found: layout.channels, maximum: MAX_MIXED };
@@ -200,10 +200,10 @@ impl Ffmpeg {
         let mut command = self.command();
         command.args(["-f", "wav", "-i", "pipe:0"]);
         let original = original.map(|path| {
-            let kept = self.keep_of(path, output, kind, metadata, &mut command);
+            let kept = self.add_copied_streams(path, output, kind, metadata, &mut command);
             kept.map_err(|reason| Error::Read { path: path.to_owned(), reason: ReadError::Io(reason) })
         });
-        let (handed, mut left_out) = match original.transpose()? {
+        let (inherited, mut left_out) = match original.transpose()? {
             Some((original, left_out)) => (Some(original), left_out),
             None => {
                 let too_long = correct_tags(&mut command, metadata, None);
@@ -216,7 +216,7 @@ impl Ffmpeg {
         if let Some(filter) = kind.delay_filter(layout.sample_rate) {
             command.args(["-af", &filter]);
         }
-        // Samples in the format of the output, or else those that any encoder rounds itself.
+        // Samples in the format of the output, or floats, which every encoder rounds itself.
         let (format, dither) = match kind.pcm(layout.format) {
             Some(encoder) => {
                 command.args(["-c:a", encoder]);
@@ -231,44 +231,44 @@ impl Ffmpeg {
         }
         command.args(["-f", kind.muxer]).arg(named(file.temporary_path()));
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut program = Running::start(command, handed.as_ref()).map_err(refused)?;
+        let mut program = Running::start(command, inherited.as_ref()).map_err(refused)?;
         let sound = program.child.stdin.take().ok_or_else(|| refused(io::Error::other("no input")))?;
         let layout = OutputSpec { format, container: Container::Wav, dither, ..layout };
         let encoding = Encoding { program, file, output: output.to_owned(), left_out };
         match Writer::to_stream(output, layout, metadata, sound) {
             Ok(writer) => Ok((writer, encoding)),
-            // Why it does not read any more says more than that it does not.
+            // ffmpeg's own error is more specific than the write error.
             Err(error) => Err(encoding.complete().err().unwrap_or(error)),
         }
     }
 }
 
-/// What is reported of audio tracks besides the one that is read, by [`left_out`].
+/// Name of an audio track that is not read, for [`left_out`].
 pub const OTHER_TRACKS: &str = "further audio track";
 
-/// What is reported of pictures of the whole.
+/// Name of a picture of the whole file, for [`left_out`].
 pub const PICTURES: &str = "cover picture";
 
-/// What is reported of so many parts of an input that an output lacks.
+/// Formats a message about `count` parts of an input that an output lacks.
 pub fn left_out(count: usize, what: &str) -> String {
     format!("{} left out", counted(count as u64, what))
 }
 
-/// Why a video without sound is refused.
+/// Reason to refuse a video without audio.
 pub const NO_AUDIO: &str = "it has no audio track";
 
-/// What is reported of a video without pictures.
+/// Message about a video output without pictures.
 const NO_VIDEO: &str = "sound alone: pictures are copied from a file only";
 
-/// The most that is read of a file's tags, bytes.
+/// Maximum size of the tags that are read from a file, bytes.
 const MAX_METADATA_BYTES: u64 = 1 << 20;
 
-/// The audio track of a file that players take, in the words of `-map`.
+/// Value of `-map` for the audio track that players select by default.
 fn audio_of(input: &Input) -> String {
     input.audio().map_or_else(|| "0:a:0".to_owned(), |track| format!("0:{}", track.index))
 }
 
-/// The numbers of the subtitles of a video that an output of this kind can hold, and the codecs that they get.
+/// Iterates over the subtitle tracks that an output of this kind can hold: their stream indices and output codecs.
 fn kept_subtitles(input: &Input, kind: Kind) -> impl Iterator<Item = (usize, &'static str)> {
     input.streams.iter().filter_map(move |stream| match stream.kind {
         StreamKind::Subtitles(subtitles) => Some((stream.index, kind.subtitle_codec(subtitles)?)),
@@ -276,7 +276,7 @@ fn kept_subtitles(input: &Input, kind: Kind) -> impl Iterator<Item = (usize, &'s
     })
 }
 
-/// What of an input is not kept in an output of this kind, each in a few words; `tags` are too long.
+/// Describes the parts of an input that an output of this kind lacks. `tags` is the number of tags that are too long.
 fn not_kept(input: &Input, kind: Kind, tags: usize) -> Vec<String> {
     let pictures = if kind.has_video() || kind.has_cover() { 0 } else { input.count(StreamKind::Picture) };
     let of_film = |count: usize| if kind.has_video() { count } else { 0 };
@@ -294,7 +294,7 @@ fn not_kept(input: &Input, kind: Kind, tags: usize) -> Vec<String> {
     lost.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| left_out(count, what)).collect()
 }
 
-/// Whether a program is ffmpeg, as its version says; one that says nothing for so long is not.
+/// Whether the version output of a program starts as that of ffmpeg, within the time `patience`.
 fn is_ffmpeg(program: &Path, patience: Duration) -> bool {
     const MARK: &[u8] = b"ffmpeg version";
     let mut command = apart(program);
@@ -310,25 +310,25 @@ fn is_ffmpeg(program: &Path, patience: Duration) -> bool {
         });
     }
     let start = receiver.recv_timeout(patience).unwrap_or_default();
-    // One that has ended cannot be stopped.
+    // An error means that the program has already ended.
     let _ = child.kill();
     let _ = child.wait();
     start == MARK
 }
 
-/// What ffmpeg has reported of a file that it decodes, once all of it is read. Clones are one.
+/// ffmpeg's report on a file that it decodes, available once all audio is read. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct DecodeReport(Arc<OnceLock<Report>>);
 
 impl DecodeReport {
-    /// Adds what the file lacks to what its samples lack, of which `seconds` were decoded at a rate in Hz.
+    /// Adds the losses of the file to `losses`. `seconds` of audio were decoded, at `sample_rate` in Hz.
     pub fn add_to(&self, losses: &mut Losses, seconds: f64, sample_rate: u32) {
         let Some(report) = self.0.get() else { return };
         losses.damaged_packets += report.damaged_packets.max(report.pauses);
         losses.silent_samples += report.silent_samples;
         losses.ends_early |= report.ends_early;
         if let Some(declared) = report.inputs.first().and_then(declared_seconds) {
-            // Encoders count their delay and padding in various ways.
+            // Encoders differ in whether durations include delay and padding.
             const SLACK_SECONDS: f64 = 0.15;
             if seconds + SLACK_SECONDS < declared {
                 losses.missing_samples += ((declared - seconds) * f64::from(sample_rate)) as u64;
@@ -339,29 +339,29 @@ impl DecodeReport {
         }
     }
 
-    /// How many audio tracks there are besides the one that is decoded.
+    /// Number of audio tracks besides the decoded one.
     pub fn other_tracks(&self) -> usize {
         let input = self.0.get().and_then(|report| report.inputs.first());
         input.map_or(0, |input| input.count(StreamKind::Audio).saturating_sub(1))
     }
 }
 
-/// How long a file says that its audio is: with other streams, it says how long the longest of them is.
+/// Declared duration of the audio, s. None if there are other streams: the declaration is that of the longest.
 fn declared_seconds(input: &Input) -> Option<f64> {
     let others = input.streams.len() - input.count(StreamKind::Picture);
     input.duration_seconds.filter(|_| others == 1)
 }
 
-/// Audio that ffmpeg decodes, to floats.
+/// Audio that ffmpeg decodes to floats.
 pub struct Decoded {
     pub reader: Reader,
-    /// The format that keeps the samples of the file.
+    /// Sample format of the file, or 16-bit integers if its codec is lossy.
     pub format: SampleFormat,
-    /// What ffmpeg reports, once all is read.
+    /// ffmpeg's report, available once all audio is read.
     pub report: DecodeReport,
 }
 
-/// Samples from ffmpeg.
+/// WAV stream from the standard output of ffmpeg.
 struct Decoding {
     sound: ChildStdout,
     program: Running,
@@ -372,7 +372,7 @@ impl Read for Decoding {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let count = self.sound.read(bytes)?;
         if count == 0 && !bytes.is_empty() {
-            // At a further call, nothing is left to be reported.
+            // Later calls at the end of the stream leave the first report.
             let _first = self.report.0.set(self.program.finish()?);
         }
         Ok(count)
@@ -389,16 +389,16 @@ pub struct Encoding {
 }
 
 impl Encoding {
-    /// What of the recording the file does not hold, each in a few words.
+    /// Descriptions of the parts of the recording that the file lacks.
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
 
-    /// The file, complete but without its name, once all of the audio has been written.
+    /// Waits for ffmpeg to finish, once all audio has been written. Returns the complete file under its temporary name.
     pub fn complete(mut self) -> Result<OutputFile, Error> {
         let mut complete = || -> io::Result<()> {
             let report = self.program.finish()?;
-            // It may end well though the end of the file is not written.
+            // ffmpeg may exit with success although the end of the file is not written.
             if report.is_unwritten() {
                 let reason = report.reason.unwrap_or_default();
                 return Err(io::Error::other(format!("ffmpeg: {reason}")));
@@ -415,7 +415,7 @@ impl Encoding {
     }
 }
 
-/// An error with the name of the output in place of the temporary one, which only ffmpeg is told.
+/// Replaces the temporary name, which ffmpeg reports in errors, by the name of the output.
 fn renamed(reason: io::Error, temporary: &Path, output: &Path) -> io::Error {
     let (words, temporary) = (reason.to_string(), named(temporary).display().to_string());
     if words.contains(&temporary) {
@@ -428,7 +428,7 @@ fn renamed(reason: io::Error, temporary: &Path, output: &Path) -> io::Error {
 mod tests {
     use super::*;
 
-    /// Programs of that name that never answer, before one that does.
+    /// Programs named ffmpeg that never answer precede one that does.
     #[test]
     #[cfg(unix)]
     fn the_search_comes_to_an_end() {

@@ -7,12 +7,12 @@ use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Only files and pipes are opened, of the formats in [`DEMUXERS`]: a playlist under the name of a recording would make
-/// ffmpeg read any other file.
+/// Options that allow only files and pipes, in the formats of [`DEMUXERS`]. A playlist under the name of a recording
+/// would make ffmpeg read any other file.
 const INPUT_OPTIONS: [&str; 4] = ["-protocol_whitelist", "file,pipe", "-format_whitelist", DEMUXERS];
 
-/// A file that ffmpeg reads by a descriptor that this program has opened, so that it is this file whatever becomes of its
-/// name.
+/// A file that ffmpeg reads through a descriptor opened by this program. Replacing or renaming the file does not affect
+/// the run.
 #[derive(Debug)]
 pub(super) struct Original {
     file: File,
@@ -28,22 +28,22 @@ impl Original {
         Ok(Self { file, path: path.to_owned() })
     }
 
-    /// Its name for ffmpeg if it is this descriptor there; the path where the system has no names for descriptors.
+    /// Name of the file for ffmpeg: `descriptor` in `/dev/fd`, or the path where the system lacks `/dev/fd`.
     fn name(&self, descriptor: i32) -> OsString {
         let name = PathBuf::from(format!("/dev/fd/{descriptor}"));
         if cfg!(unix) && Path::new("/dev/fd").exists() { named(&name) } else { named(&self.path) }
     }
 
-    /// Makes it the first input, and standard input.
+    /// Adds the file as the first input, through standard input.
     pub(super) fn as_stdin(&self, command: &mut Command) -> io::Result<()> {
-        // Where a descriptor keeps its place when it is opened by name, a run before this one has moved it.
+        // An earlier run has moved the position, where descriptors opened by name share it.
         (&self.file).rewind()?;
         command.args(INPUT_OPTIONS).arg("-i").arg(self.name(0)).stdin(self.file.try_clone()?);
         Ok(())
     }
 
-    /// Makes it the second input, by the descriptor that it has here: [`Running::start`](super::process::Running::start)
-    /// hands it on.
+    /// Adds the file as the second input, by its descriptor in this process, which ffmpeg inherits from
+    /// [`Running::start`](super::process::Running::start).
     pub(super) fn as_second(&self, command: &mut Command) -> io::Result<()> {
         (&self.file).rewind()?;
         #[cfg(unix)]
@@ -54,7 +54,7 @@ impl Original {
         Ok(())
     }
 
-    /// Whether programs that are started now get the descriptor.
+    /// Sets whether programs that are started now inherit the descriptor.
     #[cfg(unix)]
     pub(super) fn set_inherited(&self, is_inherited: bool) -> io::Result<()> {
         use rustix::io::{FdFlags, fcntl_setfd};
@@ -68,7 +68,7 @@ impl Original {
     }
 }
 
-/// A name that is no option, address or protocol.
+/// Prefixes a path with `file:`, so that ffmpeg does not parse it as an option, address or protocol.
 pub(super) fn named(path: &Path) -> OsString {
     let mut name = OsString::from("file:");
     name.push(path);

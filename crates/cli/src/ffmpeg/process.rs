@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// A program that Ctrl-C at the terminal does not reach: this one ends it, and what it has completed stays.
+/// Builds a command that Ctrl-C at the terminal does not reach: this program stops it, and keeps completed outputs.
 pub(super) fn apart(program: &Path) -> Command {
     #[cfg_attr(not(unix), expect(unused_mut))]
     let mut command = Command::new(program);
@@ -19,45 +19,45 @@ pub(super) fn apart(program: &Path) -> Command {
     command
 }
 
-/// A run of ffmpeg, and what it reports. Dropped, it is stopped.
+/// A run of ffmpeg and its report. Dropping it stops the program.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) child: Child,
-    /// How it ended, once its number is off the list.
+    /// Exit status, set when the process ID is removed from [`PROCESSES`].
     status: Option<ExitStatus>,
     report: Option<JoinHandle<Report>>,
 }
 
-/// The numbers of the programs that run.
+/// IDs of the running processes.
 static PROCESSES: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 fn processes() -> MutexGuard<'static, BTreeSet<u32>> {
     PROCESSES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Stops all that run, of all threads, before a process ends without dropping them. As long as the returned guard lives, no
-/// thread can start one.
+/// Stops the running processes of all threads, before this process exits without dropping them. While the returned
+/// guard lives, no thread can start one.
 #[must_use]
 pub fn stop_all() -> impl Drop {
     let processes = processes();
-    // Elsewhere, Ctrl-C reaches them.
+    // On other systems, Ctrl-C reaches them.
     #[cfg(unix)]
     for process in processes.iter().filter_map(|&id| rustix::process::Pid::from_raw(id.cast_signed())) {
-        // One that has ended cannot be stopped.
+        // An error means that the process has already ended.
         let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
     }
     processes
 }
 
 impl Running {
-    /// Starts it with one descriptor more than its standard ones.
-    pub(super) fn start(mut command: Command, handed: Option<&Original>) -> io::Result<Self> {
-        // One at a time: no program that is started at the same time gets the descriptor.
+    /// Starts the program. It inherits the descriptor of `inherited`, besides the standard ones.
+    pub(super) fn start(mut command: Command, inherited: Option<&Original>) -> io::Result<Self> {
+        // The lock serialises starts: no other program inherits the descriptor.
         let mut processes = processes();
-        handed.map(|file| file.set_inherited(true)).transpose()?;
+        inherited.map(|file| file.set_inherited(true)).transpose()?;
         let child = command.spawn();
-        handed.map(|file| file.set_inherited(false)).transpose()?;
-        // Dropped on an error, it is stopped.
+        inherited.map(|file| file.set_inherited(false)).transpose()?;
+        // On an error, dropping `this` stops the program.
         let mut this = Self { child: child?, status: None, report: None };
         processes.insert(this.child.id());
         drop(processes);
@@ -67,7 +67,7 @@ impl Running {
         Ok(this)
     }
 
-    /// Waits for its end: how it ended, and what it reported.
+    /// Waits for the program to end. Returns its exit status and report.
     pub(super) fn wait(&mut self) -> io::Result<(ExitStatus, Report)> {
         const PAUSE: Duration = Duration::from_millis(5);
         let status = loop {
@@ -80,7 +80,7 @@ impl Running {
         Ok((status, report))
     }
 
-    /// How it ended, if it has. Its number leaves the list before the system can give it to another program.
+    /// Exit status, if the program has ended. Its ID is removed from [`PROCESSES`] before the system can reuse it.
     fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             let mut processes = processes();
@@ -92,13 +92,13 @@ impl Running {
         Ok(self.status)
     }
 
-    /// Waits for its end, which must be a success.
+    /// Waits for the program to end; fails unless it succeeded.
     pub(super) fn finish(&mut self) -> io::Result<Report> {
         let (status, report) = self.wait()?;
         if status.success() {
             return Ok(report);
         }
-        // A signal, for example that of the limit on the size of files.
+        // It was ended by a signal, such as that of the file size limit.
         let ended = || format!("it failed without a message ({status})");
         let reason = report.reason.filter(|_| status.code().is_some()).unwrap_or_else(ended);
         Err(io::Error::other(format!("ffmpeg: {}", reason.trim())))
@@ -107,7 +107,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that has ended cannot be stopped, and its number may be that of another.
+        // A process that has ended must not be stopped: its ID may belong to another.
         if let Ok(None) = self.ended() {
             let mut processes = processes();
             let _ = self.child.kill();
@@ -124,7 +124,7 @@ mod tests {
     use std::io::Read;
     use std::process::Stdio;
 
-    /// The system gives their numbers to others, which must not be stopped in their place.
+    /// The system may reuse their IDs for other processes, which must not be stopped.
     #[test]
     fn programs_that_have_ended_leave_the_list() {
         let start = || {
@@ -142,7 +142,7 @@ mod tests {
         assert!(processes().contains(&number));
         drop(dropped);
         assert!(!processes().contains(&number));
-        // The next program with its number stays on it.
+        // A later process with the same ID stays on the list.
         let mut waited = start();
         let number = waited.child.id();
         waited.finish().unwrap();

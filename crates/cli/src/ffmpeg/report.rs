@@ -1,22 +1,22 @@
-//! What ffmpeg reports on its standard error, line by line, at `-loglevel repeat+level+info`.
+//! Parser of ffmpeg's standard error at `-loglevel repeat+level+info`.
 
 use crate::time::parse_time;
 use alphamf::signal::SampleFormat;
 use std::io::{BufRead, BufReader, Read};
 
-/// Longer lines are cut, bytes.
+/// Maximum length of a line, bytes; the rest of a line is dropped.
 const MAX_LINE: u64 = 1 << 12;
-/// Why a film without its index cannot be read.
+/// Reason that a film without its index cannot be read.
 const NO_INDEX: &str =
     "the recorder stopped before it wrote the index (moov): a repair tool such as untrunc is needed";
-/// The filter that puts silence where packets are missing, as its reports name it.
+/// Filter that inserts silence for missing packets, as named in ffmpeg's reports.
 pub(super) const PAUSES: &str = "aresample@pauses";
-/// It reports at most so many samples at once.
+/// Maximum number of samples in one report of [`PAUSES`].
 const MAX_SILENCE: u64 = 1 << 14;
-/// More streams than any recording has are not listed.
+/// Maximum number of streams that are listed, more than any recording has.
 const MAX_STREAMS: usize = 256;
 
-/// What ffmpeg has reported of a run.
+/// ffmpeg's report on a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
     /// The inputs, in the order of its arguments.
@@ -28,17 +28,17 @@ pub struct Report {
     pub silent_samples: u64,
     /// Whether an input ends within an element of its format.
     pub ends_early: bool,
-    /// Errors of any kind, but those of video and subtitles, which are not decoded.
+    /// Number of errors, except those of video and subtitles, which are not decoded.
     pub errors: u64,
-    /// The error that says most of why it failed: of several that say as much, the first.
+    /// The most specific error message; the first if several are equally specific.
     pub reason: Option<String>,
 }
 
-/// A report that is being read.
+/// Parser state of a report.
 #[derive(Default)]
 struct Lines {
     report: Report,
-    /// How much its reason says.
+    /// Specificity of the reason.
     weight: Weight,
     /// Codecs of streams that are not audio.
     codecs: Vec<String>,
@@ -46,42 +46,42 @@ struct Lines {
     is_in_pause: bool,
     /// Whether the next duration is estimated.
     is_estimated: bool,
-    /// Whether the lines are those of an output.
+    /// Whether the lines describe an output.
     in_output: bool,
 }
 
-/// How much an error says of why a run failed.
+/// How specifically an error explains the failure of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
-    /// It only says that there was another one.
+    /// Refers to another error.
     #[default]
     Consequence,
     Error,
-    /// It ended the run.
+    /// Ended the run.
     Fatal,
-    /// Further errors only follow from it.
+    /// Caused all further errors.
     Cause,
 }
 
 /// A file that ffmpeg reads.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Input {
-    /// Declared by the file and not estimated from its size, s.
+    /// Duration that the file declares, s; none if ffmpeg estimates it from the size.
     pub duration_seconds: Option<f64>,
     pub streams: Vec<Stream>,
 }
 
-/// A part of an input.
+/// A stream of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
     pub kind: StreamKind,
-    /// Among all of the file.
+    /// Index among all streams of the file.
     pub index: usize,
-    /// Whether players take it if nobody chooses.
+    /// Whether players select it by default.
     pub is_default: bool,
-    /// The format that keeps its samples, if it is audio: their own, or 16-bit integers if its codec is lossy.
+    /// Sample format, if it is audio; 16-bit integers if its codec is lossy.
     pub format: Option<SampleFormat>,
-    /// Whether it is H.264 that has not the tag of MP4, by which AVI takes it as it is.
+    /// Whether it is H.264 without MP4's tag. With the tag, AVI holds it unchanged.
     pub is_untagged_h264: bool,
 }
 
@@ -89,30 +89,30 @@ pub struct Stream {
 pub enum StreamKind {
     Audio,
     Video,
-    /// A picture of the whole, such as a cover.
+    /// An attached picture, such as a cover.
     Picture,
     Subtitles(SubtitleKind),
     /// A file within the file, such as a font.
     Attachment,
-    /// Measurements of a camera, for example.
+    /// Other data, such as measurements of a camera.
     Data,
-    /// A time code or titles of chapters, which a container makes for itself.
+    /// A time code or chapter titles, which containers generate themselves.
     Other,
 }
 
-/// Subtitles by what a container needs to hold them.
+/// Kinds of subtitles, distinguished by container support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubtitleKind {
     Text,
     /// The text of MP4, `mov_text`.
     TimedText,
     Bitmap,
-    /// Such as teletext, which no container of video here holds.
+    /// Subtitles that no supported video container holds, such as teletext.
     Other,
 }
 
 impl StreamKind {
-    /// By what follows the number of a stream.
+    /// Determines the kind from the description after the number of a stream.
     fn of(description: &str) -> Self {
         let (kind, codec) = description.split_once(": ").unwrap_or((description, ""));
         match kind {
@@ -133,31 +133,31 @@ impl StreamKind {
 }
 
 impl Input {
-    /// The audio track that players take: the first that is marked as default, or the first.
+    /// The audio track that players select: the first marked as default, or else the first.
     pub fn audio(&self) -> Option<Stream> {
         let mut tracks = self.streams.iter().filter(|stream| stream.kind == StreamKind::Audio);
         tracks.clone().find(|track| track.is_default).or_else(|| tracks.next()).copied()
     }
 
-    /// The number of [`Self::audio`] among the audio tracks.
+    /// Index of [`Self::audio`] among the audio tracks.
     pub fn audio_number(&self) -> usize {
         let mut tracks = self.streams.iter().filter(|stream| stream.kind == StreamKind::Audio);
         tracks.position(|&track| Some(track) == self.audio()).unwrap_or(0)
     }
 
-    /// Whether streams were found, and no audio among them.
+    /// Whether there are streams, but none of audio.
     pub fn is_silent(&self) -> bool {
         !self.streams.is_empty() && self.audio().is_none()
     }
 
-    /// How many streams of a kind there are.
+    /// Counts the streams of a kind.
     pub fn count(&self, kind: StreamKind) -> usize {
         self.streams.iter().filter(|stream| stream.kind == kind).count()
     }
 }
 
 impl Report {
-    /// Reads all that is reported.
+    /// Parses ffmpeg's standard error to its end.
     pub fn read(errors: impl Read) -> Self {
         let mut all = Lines::default();
         let mut source = BufReader::new(errors);
@@ -176,7 +176,7 @@ impl Report {
         all.report
     }
 
-    /// Whether the system has refused to write a file, whatever else happened.
+    /// Whether the reason is a system error that prevents writing a file.
     pub fn is_unwritten(&self) -> bool {
         self.reason.as_deref().is_some_and(is_of_system)
     }
@@ -266,10 +266,10 @@ impl Lines {
     }
 }
 
-/// The format that keeps the samples of a stream, by its codec, its decoded samples and their bits, such as `s32 (24 bit)`.
+/// Derives the sample format of a stream from its codec, decoded format and bit depth, such as `s32 (24 bit)`.
 fn sample_format(description: &str) -> Option<SampleFormat> {
     let (_, description) = description.split_once(": ")?;
-    // Lossy codecs decode to floats, too.
+    // Other codecs that decode to floats are lossy.
     let has_floats = ["pcm_", "wavpack"].iter().any(|codec| description.starts_with(codec));
     description.split(", ").find_map(|part| {
         let (decoded, rest) = part.split_once(' ').unwrap_or((part, ""));
@@ -288,7 +288,7 @@ fn sample_format(description: &str) -> Option<SampleFormat> {
     })
 }
 
-/// Who reports, if it is named; at which level; and what. Of a part of another one, the whole is named.
+/// Splits a line into context (if any), level and message. Of several contexts, the first counts.
 fn parts(line: &str) -> Option<(Option<&str>, &str, &str)> {
     let mut whole = None;
     let mut line = line.trim_end();
@@ -302,7 +302,7 @@ fn parts(line: &str) -> Option<(Option<&str>, &str, &str)> {
     }
 }
 
-/// Whether a message is the system's of why a file cannot be written.
+/// Whether a message is a system error that prevents writing a file.
 fn is_of_system(text: &str) -> bool {
     [
         "No space left on device",
@@ -315,7 +315,7 @@ fn is_of_system(text: &str) -> bool {
     .any(|words| text.contains(words))
 }
 
-/// Whether a message only says that there was another one.
+/// Whether a message only refers to another error.
 fn is_consequence(text: &str) -> bool {
     [
         "Conversion failed",
@@ -331,7 +331,7 @@ fn is_consequence(text: &str) -> bool {
     .any(|words| text.starts_with(words))
 }
 
-/// Seconds of a time at the start of a text, up to a comma.
+/// Parses the time before the first comma of a text, s.
 fn seconds(text: &str) -> Option<f64> {
     parse_time(text.split(',').next()?.trim())
 }

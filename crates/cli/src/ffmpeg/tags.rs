@@ -1,19 +1,19 @@
-//! Tags on their way through ffmpeg.
+//! Correction of the tags that ffmpeg copies.
 
 use alphamf_files::Metadata;
 use std::path::Path;
 use std::process::Command;
 
-/// Chunks of the list of a WAV file whose names ffmpeg takes for those of tags, what they are in [`Metadata`], and in ffmpeg.
+/// Chunks of a WAV file's list whose IDs ffmpeg uses as tag names: ID, name in [`Metadata`], name in ffmpeg.
 const UNNAMED_CHUNKS: [(&str, &str, &str); 2] =
     [("ISBJ", "DESCRIPTION", "description"), ("IMUS", "COMPOSER", "composer")];
 
-/// Most bytes of tags among the arguments of a program: systems limit each argument, or all together.
+/// Maximum size of all tags in the arguments of a program, bytes: systems limit each argument, or all together.
 const MAX_TAG_BYTES: usize = if cfg!(windows) { 1 << 14 } else { 100 << 10 };
 
-/// Leaves out the tags that ffmpeg makes of [`UNNAMED_CHUNKS`] of its inputs, and adds those in `metadata` that come under
-/// no other name, or whose texts ffmpeg takes for UTF-8 though they are not. `original` are the tags that ffmpeg finds in a
-/// file, if there is one. Returns how many tags are too long to be added.
+/// Removes the tags that ffmpeg derives from [`UNNAMED_CHUNKS`] of its inputs. Adds the tags of `metadata` that would
+/// be missing, or whose text ffmpeg misreads as UTF-8. `original` holds the tags that ffmpeg finds in a file, if any.
+/// Returns the number of tags that are too long.
 pub(super) fn correct_tags(command: &mut Command, metadata: &Metadata, original: Option<&str>) -> usize {
     let (mut room, mut too_long) = (MAX_TAG_BYTES, 0);
     let mut add = |name: &str, value: &str| match room.checked_sub(name.len() + value.len()) {
@@ -43,8 +43,8 @@ fn has_tag(metadata: &str, name: &str) -> bool {
     metadata.lines().any(|line| line.split_once('=').is_some_and(|(found, _)| found == name))
 }
 
-/// The language and the title of an audio track, by its number among them, in ffmpeg's metadata format: lines of the section
-/// of a stream, in which a backslash escapes the next character.
+/// Extracts the language and title of audio track `number`, from 0, from tags in ffmpeg's metadata format. These are
+/// lines in the section of a stream, in which a backslash escapes the next character.
 pub(super) fn audio_tags(metadata: &str, number: usize) -> Vec<String> {
     let Some(stream) = metadata.split("\n[STREAM]\n").nth(number + 1) else { return Vec::new() };
     let mut lines = vec![String::new()];
@@ -61,7 +61,8 @@ pub(super) fn audio_tags(metadata: &str, number: usize) -> Vec<String> {
     lines.into_iter().take_while(|line| !is_section(line)).filter(of_sound).collect()
 }
 
-/// Whether a file is Ogg by its name: in that, all is said of the sound; in others no more than its language and the like.
+/// Whether a file is Ogg by its extension. Ogg stores all tags in the audio stream; other formats store few there, such
+/// as its language.
 pub(super) fn is_ogg(path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default();
     ["ogg", "oga", "opus"].iter().any(|ogg| extension.eq_ignore_ascii_case(ogg))

@@ -1,33 +1,34 @@
 //! Names of results.
 
-use crate::letters::{are_one_in, folded};
+use crate::letters::{folded, is_case_insensitive};
 use crate::manifest::Listed;
 use crate::processing::Processing;
 use crate::record;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// Which names are one file in the folder of the results.
+/// How names of files in the results folder are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Names {
-    /// The same names alone.
+    /// Case-sensitive.
     Exact,
-    /// Those in upper and lower case, too.
+    /// Case-insensitive.
     Folded,
 }
 
 impl Names {
-    /// Those of a folder, which need not exist: it is only asked if two recordings differ in the case of their names alone.
+    /// Determines the comparison for a folder, which need not exist. The file system is tested only if two names differ
+    /// in case alone.
     pub(super) fn of(found: &[Listed], results: &Path) -> Self {
         let mut stems: HashMap<PathBuf, PathBuf> = HashMap::new();
         let is_another = |Listed { name, .. }: &Listed| {
             let stem = name.with_extension("");
             *stems.entry(folded(&stem)).or_insert_with(|| stem.clone()) != stem
         };
-        if found.iter().any(is_another) && are_one_in(results) { Self::Folded } else { Self::Exact }
+        if found.iter().any(is_another) && is_case_insensitive(results) { Self::Folded } else { Self::Exact }
     }
 
-    /// What all names of one file share.
+    /// Key that all names of one file share.
     pub(super) fn key(self, name: &Path) -> PathBuf {
         match self {
             Self::Exact => name.to_owned(),
@@ -53,7 +54,7 @@ pub(super) fn names(
     for name in &mut kept {
         name.take_if(|name| !taken.insert(one.key(name)));
     }
-    // The next number of a name that is taken.
+    // Next number to append to a name that is taken.
     let mut next: HashMap<PathBuf, usize> = HashMap::new();
     let result = found.iter().zip(kept).map(|(Listed { input, name }, kept)| {
         if let Some(kept) = kept {
@@ -82,7 +83,7 @@ pub(super) fn names(
     result.collect()
 }
 
-/// The names of results that recordings have from earlier runs.
+/// Names of the recordings' results from earlier runs.
 fn kept_names(
     found: &[Listed],
     processing: &Processing,
@@ -102,8 +103,8 @@ fn kept_names(
     found.iter().map(kept).collect()
 }
 
-/// Whether a recording of this name may have a result of that one: with its name, with or without its extension, and with or
-/// without a number.
+/// Whether `result` is a possible result name of the recording `name`: its name with or without its extension, and with
+/// or without a number.
 fn fits(result: &Path, name: &Path, ending: &str) -> bool {
     let is_numbered = |rest: &str| {
         rest.is_empty()
@@ -154,7 +155,7 @@ mod tests {
         assert_eq!(named(Names::Exact, &[]), paths(["t.wav", "T.WAV", "a/t.wav", "A/T.wav", "b.wav"]));
         let expected = paths(["t.wav", "T-2.wav", "a/t.wav", "A/T.mp3.wav", "b.wav"]);
         assert_eq!(named(Names::Folded, &[]), expected);
-        // Whatever an earlier run, elsewhere, has called them.
+        // Names of earlier runs are kept, also from a file system that compares otherwise.
         let source = record::source(&found[1].input);
         assert_eq!(named(Names::Folded, &[("T-2.wav", &source)]), expected);
         let kept = paths(["t-2.wav", "T.WAV", "a/t.wav", "A/T.mp3.wav", "b.wav"]);

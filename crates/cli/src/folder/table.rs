@@ -25,13 +25,13 @@ fn shorten(name: &mut String, room: usize) {
         }
         start = index;
     }
-    // An accent without its letter would be one of the ellipsis.
+    // A combining accent without its letter would attach to the ellipsis.
     let rest = name[start..].trim_start_matches(|character: char| character.width() == Some(0));
     *name = format!("…{rest}");
 }
 
-/// A line for each file, and a summary line, which counts failures among those `left_out`, too. Long names are shortened to fit
-/// `columns`, the width of the terminal, if there is one.
+/// Formats a line for each file, and a summary line, which also counts failures in `left_out`. Long names are shortened
+/// to fit `columns`, the width of the terminal, if there is one.
 pub(super) fn table(entries: &[Entry], left_out: &[LeftOut], seconds: f64, columns: Option<usize>) -> String {
     let level = |level: Option<f64>| level.map(|level| format!("{level:.1} dB")).unwrap_or_default();
     let row = |entry: &Entry| -> [String; 6] {
@@ -39,7 +39,7 @@ pub(super) fn table(entries: &[Entry], left_out: &[LeftOut], seconds: f64, colum
         let shown = printable(&name);
         let (note, found) = match (&entry.found, &entry.error) {
             (Some(found), _) => (found.notes().join("; "), Some(found)),
-            // The name stands in the first column.
+            // The first column already holds the name.
             (None, Some(error)) => {
                 let error = error.strip_prefix(&format!("{name}: ")).unwrap_or(error);
                 (printable(&format!("failed: {error}")), None)
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn wide_letters_take_two_columns() {
-        // With an accent that is a character of its own.
+        // The accent is a separate character.
         for (room, expected) in
             [(10, "録音/e\u{301}.wav"), (9, "…音/e\u{301}.wav"), (7, "…/e\u{301}.wav"), (5, "….wav")]
         {

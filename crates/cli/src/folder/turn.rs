@@ -1,4 +1,4 @@
-//! Turns of several runs that share a folder of results.
+//! Mutual exclusion of runs that share a folder of results.
 
 use crate::interrupts::check_interrupt;
 use crate::record::open_regular;
@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// The right of one run to give a result and its reports their names: other runs wait.
+/// Exclusive right of one run to name a result and its reports; other runs wait.
 ///
-/// It is a locked file beside the result, named like a partial file, so that one of a killed run is removed by the next. Where
-/// the file system has no locks, nobody waits.
+/// It is a locked file beside the result, named like a partial file, so that the next run removes that of a killed run.
+/// File systems without locks provide no exclusion.
 #[derive(Debug)]
-pub(super) struct Turn {
-    /// Holds the lock. None if it cannot be made.
+pub(super) struct NamingLock {
+    /// The locked file; none if it cannot be created.
     file: Option<File>,
     path: PathBuf,
 }
 
-impl Turn {
+impl NamingLock {
     /// Waits until no other run has the turn for this output. Ctrl-C interrupts the wait.
     pub(super) fn wait(output: &Path) -> anyhow::Result<Self> {
         let path = path(output);
@@ -30,7 +30,7 @@ impl Turn {
                 check_interrupt()?;
                 thread::sleep(Duration::from_millis(10));
             }
-            // The run before has removed the file that it had locked.
+            // Otherwise the previous run has removed the file that is now locked.
             if is_at(&file, &path) {
                 return Ok(Self { file: Some(file), path });
             }
@@ -38,16 +38,16 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for NamingLock {
     fn drop(&mut self) {
         if self.file.is_some() {
-            // Before the lock goes: afterwards the file may be that of another run.
+            // The file is removed before the lock is released: afterwards it may belong to another run.
             let _left = fs::remove_file(&self.path);
         }
     }
 }
 
-/// The file that is locked for an output.
+/// Path of the file that is locked for an output.
 fn path(output: &Path) -> PathBuf {
     let name = checksum(output.file_name().unwrap_or_default().as_encoded_bytes());
     output.with_file_name(format!(".alphamf-{}.part", &name[..16]))
@@ -79,7 +79,7 @@ mod tests {
         fs::write(&count, "0").unwrap();
         let work = || {
             for _ in 0..20 {
-                let _turn = Turn::wait(&output).unwrap();
+                let _turn = NamingLock::wait(&output).unwrap();
                 let before: usize = fs::read_to_string(&count).unwrap().parse().unwrap();
                 thread::yield_now();
                 fs::write(&count, (before + 1).to_string()).unwrap();

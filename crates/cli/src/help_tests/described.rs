@@ -20,7 +20,7 @@ pub(super) struct Described {
     pub(super) summary: String,
     pub(super) range: String,
     pub(super) default: String,
-    /// What is neither summary, range nor default.
+    /// Text other than summary, range and default.
     pub(super) details: String,
 }
 

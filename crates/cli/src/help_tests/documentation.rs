@@ -23,7 +23,7 @@ fn options_page() -> String {
         let is_program = command.get_name() == "denoise";
         let own: Vec<&Described> = all
             .iter()
-            // Commands list what is theirs alone.
+            // Commands list only their own options.
             .filter(|option| {
                 is_program
                     || !["General", "Denoising", "Model", "Sampling"].contains(&option.heading.as_str())
@@ -50,7 +50,8 @@ fn options_page() -> String {
     page
 }
 
-/// Options of interfaces whose samples are floats, which have no dither, and which take only `of_method` with a published method.
+/// Options of interfaces with floating-point samples, which have no dither, and accept only `of_method` with a
+/// published method.
 fn options_without_dither(of_method: &str) -> Vec<Described> {
     let mut options = options();
     options.retain(|option| option.name != "no-dither");
@@ -150,7 +151,7 @@ pub(super) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Compares what lies between two marks of a file with what was generated, or replaces it if that is asked for.
+/// Compares the text between two marks of a file with the generated text, or replaces it on request.
 fn compare(file: &str, begin: &str, end: &str, generated: &str) {
     let path = root().join(file);
     let text = fs::read_to_string(&path).unwrap_or_default();

@@ -1,9 +1,9 @@
-//! How the clock of one recorder runs against that of another, from the sound that both have recorded.
+//! Estimation of the clock of one recorder relative to another, from the sound that both have recorded.
 //!
-//! The shift between two takes is the peak of their generalised cross-correlation with phase transform (Knapp and Carter
-//! 1976): first over long sections, then, where it is expected, over windows of two seconds. A line through these
-//! shifts gives the start and the speed of the clock. A section may have a high peak by chance: the line counts only if more
-//! windows agree with it than chance explains.
+//! The shift between two takes is the peak of their generalised cross-correlation with phase transform (Knapp and
+//! Carter 1976). It is searched over long sections first, then over windows of two seconds near the expected shift. A
+//! line through these shifts gives the start and the speed of the clock. A section may have a high peak by chance: the
+//! line is accepted only if more windows agree with it than chance explains.
 
 mod correlator;
 
@@ -12,54 +12,55 @@ use std::ops::Range;
 
 /// Longest time between the starts of two takes, s.
 pub const MAX_SHIFT_SECONDS: f64 = 10.0;
-/// Largest deviation of a clock, parts per million: cheap recorders have 100, sound of film that runs at 23.976 frames per second in
-/// place of 24 has 1,000.
+/// Largest drift of a clock, parts per million. Cheap recorders have 100; film sound at 23.976 instead of 24 frames per
+/// second has 1,000.
 pub const MAX_DRIFT_PPM: f64 = 2_000.0;
-/// Windows that prove a larger deviation, and the part of the spread of their shifts that it leaves at most.
+/// Evidence of a larger drift: minimum number of windows, and maximum fraction of the spread of their shifts that
+/// remains without the drift.
 const PROVING_WINDOWS: usize = 8;
 const PROVING_SPREAD: f64 = 0.1;
-/// Length of the sections in which the shift is searched, s.
+/// Length of the sections that are searched for the shift, s.
 const SEARCH_SECONDS: f64 = 30.0;
-/// Length and distance of the parts of a section in which it is searched again, s: over a whole one, fast drift blurs the peak.
+/// Length and spacing of the parts of a section in a second search, s. Over a whole section, fast drift blurs the peak.
 const PART_SECONDS: f64 = 1.0;
 const PART_STEP_SECONDS: f64 = 3.0;
-/// What of one take may wait for the other, s: more than a section and the longest shift twice.
+/// Maximum buffered length of one take ahead of the other, s: more than a section plus twice the longest shift.
 const MAX_WAITING_SECONDS: f64 = 60.0;
-/// Length and distance of the windows after that, s, and how far from the last shift a peak may lie. In longer ones, drift blurs
-/// the peak.
+/// Length and spacing of the windows, and maximum distance of a peak from the last shift, s. In longer windows, drift
+/// blurs the peak.
 const WINDOW_SECONDS: f64 = 2.0;
 const STEP_SECONDS: f64 = 2.0;
 const REACH_SECONDS: f64 = 0.05;
-/// A peak is so many times the root mean square of the correlation around it, in a search and in a window. Of a million values of
-/// noise the largest is 5, of a thousand 3.
+/// Minimum height of a peak in a search, and of a clear peak in a window, relative to the RMS of the correlation. The
+/// largest of a million values of noise is 5, of a thousand 3.
 const SEARCHED_PEAK: f64 = 8.0;
 const WINDOW_PEAK: f64 = 5.0;
-/// Takes of different scenes have peaks of up to 11 in a search, as of a knock in each. A peak below the first number counts only if the
-/// second part of the windows of its section have one near it.
+/// Minimum height of a peak in a search that needs no confirmation, and fraction of the section's windows that must
+/// confirm a lower one. Takes of different scenes have peaks of up to 11, for example from a knock in each.
 const CERTAIN_PEAK: f64 = 12.0;
 const CONFIRMING: f64 = 0.25;
-/// Windows whose slopes are compared: those of two hours.
+/// Maximum number of windows whose slopes are compared: two hours.
 const MAX_WINDOWS: usize = 4_000;
-/// Windows agree if their shifts are so near one line, s: for each second of the recording it is more, as clocks wander, and no more
-/// than the last.
+/// Largest distance of agreeing shifts from a line, s: minimum, growth per second of recording (as clocks wander), and
+/// maximum.
 const AGREEING_SECONDS: f64 = 1e-3;
-const WANDERING: f64 = 5e-6;
+const DRIFT_TOLERANCE_PER_SECOND: f64 = 5e-6;
 const MAX_AGREEING_SECONDS: f64 = 5e-3;
-/// Most lines that chance may lay through as many windows.
+/// Largest expected number of chance lines through as many windows.
 const MAX_CHANCE_LINES: f64 = 0.03;
-/// Windows between which lines are tried, at most.
+/// Maximum number of windows between which lines are tried.
 const TRIED_WINDOWS: usize = 200;
-/// Sections at the end of takes in which nothing is found are silent, or belong to takes that lack samples, s: shorter ones are common.
+/// Longest unmatched end of takes that is not reported, s. A longer one is silent, or a take lacks samples.
 const MAX_UNMATCHED_SECONDS: f64 = 30.0;
-/// Shifts so many times their median distance from the line belong to other sounds, or to echoes.
+/// Distance of outliers from the line, in median distances. Outliers belong to other sounds or to echoes.
 const OUTLIER: f64 = 3.0;
 
-/// The clock of a take against that of the reference.
+/// The clock of a take relative to that of the reference.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Clock {
     /// Position in the take of the first sample of the reference, samples: negative if the take starts later.
     pub shift: f64,
-    /// Samples of the take per sample of the reference, less one.
+    /// Samples of the take per sample of the reference, minus one.
     pub drift: f64,
 }
 
@@ -69,13 +70,13 @@ impl Clock {
         self.shift + position * (1.0 + self.drift)
     }
 
-    /// The clock of a take that has this one once it is read at the speed of another.
+    /// The clock of a take, if `self` is its clock after it was read with the drift of `speed`.
     pub fn after(self, speed: Self) -> Self {
         let faster = 1.0 + speed.drift;
         Self { shift: faster * self.shift, drift: faster * (1.0 + self.drift) - 1.0 }
     }
 
-    /// Refuses one that drifts too fast.
+    /// Fails if the drift exceeds [`MAX_DRIFT_PPM`].
     pub fn check(self) -> Result<(), Mismatch> {
         let ppm = 1e6 * self.drift;
         if ppm.abs() > MAX_DRIFT_PPM { Err(Mismatch::Drift(ppm)) } else { Ok(()) }
@@ -87,12 +88,12 @@ impl Clock {
     }
 }
 
-/// What was found of a take.
+/// Measured clock of a take.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Found {
-    /// Its clock.
+    /// Clock of the take.
     pub clock: Clock,
-    /// Position in the reference after which no window has a sound in common with it, samples, if long before its end.
+    /// Position in the reference after which no window matches the take, samples; none if close to the end.
     pub unmatched_from: Option<f64>,
 }
 
@@ -101,32 +102,32 @@ pub struct Found {
 pub enum Mismatch {
     /// They have no sound in common.
     NoCommonSound,
-    /// The clock of the take runs faster by so many parts per million, more than [`MAX_DRIFT_PPM`] of either sign.
+    /// Parts per million by which the clock of the take is faster; its absolute value exceeds [`MAX_DRIFT_PPM`].
     Drift(f64),
 }
 
-/// Follows the shift of a take against the reference.
+/// Tracks the shift of a take relative to the reference.
 pub struct ClockMeter {
     rate: f64,
-    /// Of the windows.
+    /// Correlator of the windows.
     correlator: Correlator,
     reference: Buffer,
     take: Buffer,
     /// Position in the reference of the next section or window, samples.
     next: usize,
-    /// Where the section began in which the shift was found, samples.
+    /// Start of the section in which the shift was found, samples.
     found_from: usize,
-    /// The last shift, samples, once there is one.
+    /// The last clear shift, samples.
     last: Option<f64>,
     found: Vec<Window>,
-    /// End of the last window that was looked at, samples.
+    /// End of the last window that was correlated, samples.
     end: usize,
 }
 
 /// The shift in a window.
 #[derive(Debug, Clone, Copy)]
 struct Window {
-    /// Its middle in the reference, and the shift, samples.
+    /// Middle of the window in the reference, and shift, samples.
     point: [f64; 2],
     /// Whether its peak is above [`WINDOW_PEAK`].
     is_clear: bool,
@@ -134,7 +135,7 @@ struct Window {
     is_inverted: bool,
 }
 
-/// Samples of a recording from a position on.
+/// Samples of a recording from position `start`.
 #[derive(Default)]
 struct Buffer {
     start: usize,
@@ -142,7 +143,8 @@ struct Buffer {
 }
 
 impl Buffer {
-    /// Adds samples. Where so many wait for the other recording, that has ended, and no window comes to these any more.
+    /// Adds samples, unless `most` are buffered already: then the other recording has ended, and no window reaches the
+    /// new ones.
     fn extend(&mut self, samples: &[f32], most: usize) {
         if self.samples.len() < most {
             self.samples.extend_from_slice(samples);
@@ -153,7 +155,7 @@ impl Buffer {
         self.start + self.samples.len()
     }
 
-    /// Those of a range that is there.
+    /// Samples of a buffered range.
     fn range(&self, range: Range<usize>) -> &[f32] {
         &self.samples[range.start - self.start..range.end - self.start]
     }
@@ -166,7 +168,7 @@ impl Buffer {
 }
 
 impl ClockMeter {
-    /// For takes of this sample rate, Hz.
+    /// Creates a meter for takes of this sample rate, Hz.
     pub fn new(sample_rate: u32) -> Self {
         let rate = f64::from(sample_rate);
         let window = 2.0 * (WINDOW_SECONDS + REACH_SECONDS) * rate;
@@ -183,7 +185,7 @@ impl ClockMeter {
         }
     }
 
-    /// Takes the next samples of both, as many of each until one has ended.
+    /// Adds the next samples of both takes, equally many until one has ended.
     pub fn push(&mut self, reference: &[f32], take: &[f32]) {
         let most = self.samples(MAX_WAITING_SECONDS);
         self.reference.extend(reference, most);
@@ -191,11 +193,11 @@ impl ClockMeter {
         while self.advance(false) {}
     }
 
-    /// What was found, after the end of both.
+    /// Computes the clock, after the end of both takes.
     pub fn finish(mut self) -> Result<Found, Mismatch> {
         while self.advance(true) {}
         let last = self.last.ok_or(Mismatch::NoCommonSound)?;
-        // Too short for windows that could disagree. At the end of long takes, this proves nothing.
+        // Short takes have too few windows to disagree. At the end of long takes, so few prove nothing.
         if self.found.len() < 3 && self.found_from == 0 {
             let clear = self.found.iter().find(|window| window.is_clear);
             let shift = clear.map_or(last, |window| window.point[1]);
@@ -212,7 +214,7 @@ impl ClockMeter {
         (seconds * self.rate) as usize
     }
 
-    /// Whether there was a section or window to look at.
+    /// Processes the next section or window; returns `false` if it is not complete.
     fn advance(&mut self, ended: bool) -> bool {
         match self.last {
             None => self.search(ended),
@@ -220,17 +222,17 @@ impl ClockMeter {
         }
     }
 
-    /// Looks for the shift in the next section of both.
+    /// Searches for the shift in the next section of both takes.
     fn search(&mut self, ended: bool) -> bool {
         let (start, length) = (self.next, self.samples(SEARCH_SECONDS));
-        // Those of a short take may be anywhere in the reference, so that each has a section of its own.
+        // A short take may lie anywhere in the reference, so each section has its own end.
         let ends = [&self.reference, &self.take].map(|recording| recording.end().min(start + length));
         let end = ends[0].min(ends[1]);
         if end < start + if ended { self.samples(1.0) } else { length } {
             return false;
         }
         let (reference, take) = (self.reference.range(start..ends[0]), self.take.range(start..ends[1]));
-        // Longer shifts than the sections would be counted around the end of the transform.
+        // Shifts longer than the sections would wrap around the transform.
         let most = |section: &[f32]| self.samples(MAX_SHIFT_SECONDS).min(section.len() - 1) as isize;
         let correlator = Correlator::new(reference.len() + take.len(), self.rate);
         let found = correlator.peak(reference, take, -most(reference)..=most(take), SEARCHED_PEAK);
@@ -246,7 +248,7 @@ impl ClockMeter {
         true
     }
 
-    /// The shifts of parts of a section of the reference.
+    /// Iterates over the shifts of parts of a section of the reference.
     fn shifts_of_parts(&self, reference: &[f32], take: &[f32]) -> impl Iterator<Item = f64> {
         let (length, most) = (self.samples(PART_SECONDS), self.samples(MAX_SHIFT_SECONDS));
         let correlator = Correlator::new(length + take.len(), self.rate);
@@ -254,7 +256,7 @@ impl ClockMeter {
         let starts = (0..reference.len().saturating_sub(length)).step_by(self.samples(PART_STEP_SECONDS));
         starts.filter_map(move |start| {
             let part = &reference[start..start + length];
-            // Where in the take it may begin.
+            // Positions in the take at which the part may begin.
             let first = start.saturating_sub(most) as isize;
             let last = (start + most).min(take.len().checked_sub(length)?) as isize;
             let peak = correlator.peak_with(part, of_take.as_ref()?, first..=last, SEARCHED_PEAK)?;
@@ -262,7 +264,7 @@ impl ClockMeter {
         })
     }
 
-    /// Whether the windows of a section that ends there in both have a shift near this one.
+    /// Whether enough windows of the section up to these ends have a shift near this one.
     fn is_confirmed(&self, mut shift: f64, [end, take_end]: [usize; 2]) -> bool {
         let (mut windows, mut confirming) = (0, 0);
         for start in (self.next..end).step_by(self.samples(STEP_SECONDS)) {
@@ -271,7 +273,7 @@ impl ClockMeter {
                 break;
             }
             windows += 1;
-            if let Some(found) = self.look(window, of_take).filter(|window| window.is_clear) {
+            if let Some(found) = self.measure_window(window, of_take).filter(|window| window.is_clear) {
                 shift = found.point[1];
                 confirming += 1;
             }
@@ -279,9 +281,9 @@ impl ClockMeter {
         confirming > 0 && f64::from(confirming) >= CONFIRMING * f64::from(windows)
     }
 
-    /// Looks for the shift in the next window, near the last one.
+    /// Measures the shift in the next window, near the last one.
     fn follow(&mut self, last: f64) -> bool {
-        // The window of the take begins so much before where the shift puts it.
+        // Start of the take's window minus that of the reference: the shift less the reach.
         let offset = last.round() as isize - self.samples(REACH_SECONDS) as isize;
         let earliest = self.take.start.saturating_add_signed(-offset);
         self.next = self.next.max(earliest).max(self.reference.start);
@@ -293,7 +295,7 @@ impl ClockMeter {
             return false;
         }
         self.end = window.end;
-        if let Some(found) = self.look(window, of_take) {
+        if let Some(found) = self.measure_window(window, of_take) {
             self.found.push(found);
             self.last = Some(found.point[1]).filter(|_| found.is_clear).or(self.last);
         }
@@ -302,16 +304,16 @@ impl ClockMeter {
         true
     }
 
-    /// The window of the reference from `start` on, and that of the take around where a shift puts it; `None` where the take has
-    /// not begun.
+    /// The window of the reference from `start`, and that of the take around the shifted position; `None` before the
+    /// buffered samples of the take.
     fn window(&self, start: usize, shift: f64) -> Option<(Range<usize>, Range<usize>)> {
         let (length, reach) = (self.samples(WINDOW_SECONDS), self.samples(REACH_SECONDS));
         let of_take = start.checked_add_signed(shift.round() as isize - reach as isize)?;
         (of_take >= self.take.start).then(|| (start..start + length, of_take..of_take + length + 2 * reach))
     }
 
-    /// The shift in a window of the reference and one of the take; none in silence.
-    fn look(&self, window: Range<usize>, of_take: Range<usize>) -> Option<Window> {
+    /// Measures the shift between a window of the reference and one of the take; none in silence.
+    fn measure_window(&self, window: Range<usize>, of_take: Range<usize>) -> Option<Window> {
         let offset = of_take.start as f64 - window.start as f64;
         let shifts = 0..=(of_take.len() - window.len()) as isize;
         let middle = (window.start + window.len() / 2) as f64;
@@ -324,19 +326,20 @@ impl ClockMeter {
         })
     }
 
-    /// Forgets what no later window reaches.
+    /// Drops samples that no later window reaches.
     fn forget(&mut self) {
         self.reference.forget_before(self.next);
         self.take.forget_before(self.next.saturating_sub(self.samples(MAX_SHIFT_SECONDS + 1.0)));
     }
 }
 
-/// The points of the windows that agree with one line, if they are more than by chance: of those with clear peaks, or of all.
+/// Points of the windows that agree with one line, if more than chance explains: of windows with clear peaks, or else
+/// of all.
 fn agreeing(windows: &[Window], rate: f64) -> Option<Vec<[f64; 2]>> {
-    /// Few recorders drift faster, parts per million: of slower lines, chance lays fewer.
+    /// Drift that few recorders exceed, parts per million. Fewer chance lines are this slow.
     const COMMON_DRIFT_PPM: f64 = 200.0;
     [true, false].into_iter().find_map(|only_clear| {
-        // One sign for all of a take.
+        // All windows of a take have one sign.
         let lines = [false, true].into_iter().flat_map(|is_inverted| {
             let chosen = windows
                 .iter()
@@ -348,10 +351,12 @@ fn agreeing(windows: &[Window], rate: f64) -> Option<Vec<[f64; 2]>> {
     })
 }
 
-/// The points on the line that has most of them, of those up to a drift, if chance lays no line through as many.
+/// Points on the line with the most points, among lines up to a drift of `ppm`; none if chance explains a line through
+/// as many.
 fn on_one_line(points: &[[f64; 2]], ppm: f64, rate: f64) -> Option<Vec<[f64; 2]>> {
     let span = points.last()?[0] - points.first()?[0];
-    let tolerance = (AGREEING_SECONDS * rate).max(WANDERING * span).min(MAX_AGREEING_SECONDS * rate);
+    let tolerance =
+        (AGREEING_SECONDS * rate).max(DRIFT_TOLERANCE_PER_SECOND * span).min(MAX_AGREEING_SECONDS * rate);
     let near = |[start, shift]: [f64; 2], slope: f64, tolerance: f64| {
         move |&&[time, other]: &&[f64; 2]| (other - shift - slope * (time - start)).abs() <= tolerance
     };
@@ -369,24 +374,24 @@ fn on_one_line(points: &[[f64; 2]], ppm: f64, rate: f64) -> Option<Vec<[f64; 2]>
         }
     }
     let (_, point, slope) = best;
-    // Its peak may be that of any part of a window, at any time in it.
+    // The peak may come from any part of the window.
     let tolerance = tolerance + 0.5 * slope.abs() * WINDOW_SECONDS * rate;
     let agreeing: Vec<[f64; 2]> = points.iter().filter(near(point, slope, tolerance)).copied().collect();
     let reach = REACH_SECONDS * rate;
-    // Of a line through two points, in a short recording only some are slow enough.
+    // In a short recording, only a fraction of the lines through two points is slow enough.
     let slow = (1e-6 * ppm * span / reach).min(1.0);
     let by_chance = slow * chance_lines(points.len(), agreeing.len(), tolerance / reach);
     (by_chance <= MAX_CHANCE_LINES).then_some(agreeing)
 }
 
-/// How many lines through two of so many points have at least `agreeing` on them, the two among them, if each other is on it with this
-/// probability.
+/// Expected number of lines through two of `points` points that have at least `agreeing` points on them, with these
+/// two. Each other point lies on a line with this probability.
 fn chance_lines(points: usize, agreeing: usize, probability: f64) -> f64 {
     if agreeing < 3 {
         return f64::INFINITY;
     }
     let (others, least) = (points - 2, agreeing - 2);
-    // The binomial distribution, by its ratios from one number to the next; in logarithms, as it starts very small.
+    // Binomial distribution, by the ratios of successive terms. Logarithms avoid underflow of the first terms.
     let mut log = others as f64 * (-probability).ln_1p();
     let odds = (probability / (1.0 - probability)).ln();
     let mut sum = 0.0;
@@ -399,8 +404,8 @@ fn chance_lines(points: usize, agreeing: usize, probability: f64) -> f64 {
     0.5 * (points * (points - 1)) as f64 * sum
 }
 
-/// The line through shifts: by medians (Theil and Sen), which a window with another sound does not bend, then by least squares
-/// through those near it. The clock drifts if that explains more than half of the spread.
+/// Fits a line to shifts: first by medians (Theil and Sen), which are robust to windows with another sound, then by
+/// least squares through the shifts near it. The drift is kept only if it explains more than half of the spread.
 fn line(found: &[[f64; 2]], rate: f64) -> Result<Clock, Mismatch> {
     let residual = |drift: f64, [time, shift]: [f64; 2]| shift - drift * time;
     let middle = |drift: f64| median(found.iter().map(|&point| residual(drift, point)));
@@ -415,7 +420,7 @@ fn line(found: &[[f64; 2]], rate: f64) -> Result<Clock, Mismatch> {
     if !is_likely && found.len() >= PROVING_WINDOWS && near <= PROVING_SPREAD * spread_without {
         return Err(Mismatch::Drift(1e6 * drift));
     }
-    // Few windows, or a drift that no clock has, tell nothing.
+    // Few windows, or a drift that no clock has, are no evidence.
     if !is_likely || found.len() < 3 || near > 0.5 * spread_without {
         return Ok(Clock { shift: constant, drift: 0.0 });
     }
@@ -433,8 +438,8 @@ fn line(found: &[[f64; 2]], rate: f64) -> Result<Clock, Mismatch> {
     Ok(Clock { shift: level - drift * time, drift })
 }
 
-/// Slopes between all windows or, of many, between some that are spread evenly: all of them would take memory by the square of
-/// the length.
+/// Iterates over the slopes between all windows or, for many, between some at even spacing: memory would grow with the
+/// square of the length.
 fn slopes(found: &[[f64; 2]]) -> impl Iterator<Item = f64> {
     let some = found.iter().step_by(found.len().div_ceil(MAX_WINDOWS).max(1));
     let later = some.clone();
@@ -443,7 +448,7 @@ fn slopes(found: &[[f64; 2]]) -> impl Iterator<Item = f64> {
     })
 }
 
-/// The median; zero of nothing.
+/// The median; 0 if there are no values.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

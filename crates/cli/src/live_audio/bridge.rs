@@ -11,23 +11,23 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Left and right channel; equal for mono.
 pub type Frame = [f32; 2];
 
-/// Buffered time beside a block of either device, in seconds: about the jitter of schedulers.
+/// Buffered time in addition to a block of each device, in seconds: about the jitter of schedulers.
 const SPARE_SECONDS: f64 = 0.005;
 /// Length of the ring, in seconds: the longest delay.
 const MAX_DELAY_SECONDS: f64 = 2.0;
 /// Relative change of the ratio per second of excess delay: too small to be audible.
-const HURRY: f64 = 0.2;
-/// Largest relative change; clocks deviate by a tenth of it.
+const RATIO_GAIN: f64 = 0.2;
+/// Largest relative change of the ratio; clocks deviate by a tenth of it.
 const MAX_HURRY: f64 = 0.005;
 /// Averaging time of the delay, in seconds: longer than the blocks of devices.
 const AVERAGE_SECONDS: f64 = 1.0;
-/// A longer block than the others counts for this time to twice as long, in seconds: devices that were held up have one.
+/// Time for which an unusually long block counts, in seconds; at most twice as long. Devices deliver one after a delay.
 const MEMORY_SECONDS: f64 = 10.0;
 
 /// Counters of a bridge.
 #[derive(Default)]
-pub struct Known {
-    /// Frames in the longest block of the input that the output has not taken note of.
+pub struct Counters {
+    /// Frames in the longest input block since the last block of the output.
     input_block: AtomicU32,
     /// Average number of buffered frames.
     waiting: AtomicU32,
@@ -37,7 +37,7 @@ pub struct Known {
     missing: AtomicU64,
 }
 
-impl Known {
+impl Counters {
     /// Frames delivered by the input.
     pub fn came(&self) -> u64 {
         self.came.load(Ordering::Relaxed)
@@ -67,13 +67,13 @@ impl Known {
 /// The input end.
 pub struct Entrance {
     ring: Producer<Frame>,
-    known: Arc<Known>,
+    known: Arc<Counters>,
 }
 
 /// The output end.
 pub struct Exit {
     ring: Consumer<Frame>,
-    known: Arc<Known>,
+    known: Arc<Counters>,
     resampler: Resampler<2>,
     /// Input frames per output frame, with exact clocks.
     nominal: f64,
@@ -82,21 +82,21 @@ pub struct Exit {
     /// The longest blocks of both devices, in input frames.
     input_block: Longest,
     output_block: Longest,
-    /// The longest delay that was wanted so far, in frames.
+    /// Longest target delay so far, in frames.
     most_wanted: f64,
-    /// Frames until what is longest is forgotten.
+    /// Frames until the longest blocks are forgotten.
     memory: f64,
     /// Average number of buffered frames, while audio flows.
     average: Option<f64>,
-    /// Whether audio has flowed: before that, nothing is missing.
+    /// Whether audio has flowed; before, missing frames are not counted.
     started: bool,
 }
 
-/// The longest of the blocks that came lately, in frames.
+/// Longest recent block, in frames.
 #[derive(Default)]
 struct Longest {
     now: f64,
-    /// That of the time before.
+    /// Longest block of the previous period.
     before: f64,
 }
 
@@ -109,17 +109,17 @@ impl Longest {
         self.now.max(self.before)
     }
 
-    /// Forgets the time before.
+    /// Starts a period, and forgets the one before the last.
     fn turn(&mut self) {
         self.before = std::mem::take(&mut self.now);
     }
 }
 
-/// A bridge between devices of these sample rates, in Hz.
-pub fn bridge(input_rate: u32, output_rate: u32) -> (Entrance, Exit, Arc<Known>) {
+/// Creates a bridge between devices of these sample rates, in Hz.
+pub fn bridge(input_rate: u32, output_rate: u32) -> (Entrance, Exit, Arc<Counters>) {
     let rate = f64::from(input_rate);
     let (producer, consumer) = RingBuffer::new((MAX_DELAY_SECONDS * rate) as usize);
-    let known = Arc::new(Known::default());
+    let known = Arc::new(Counters::default());
     let exit = Exit {
         ring: consumer,
         known: Arc::clone(&known),
@@ -137,13 +137,13 @@ pub fn bridge(input_rate: u32, output_rate: u32) -> (Entrance, Exit, Arc<Known>)
 }
 
 impl Entrance {
-    /// A block of so many frames of the device begins, which [`Self::push`] takes in parts.
+    /// Announces a device block of `length` frames, which [`Self::push`] receives in parts.
     pub fn begin_block(&self, length: usize) {
         let length = u32::try_from(length).unwrap_or(u32::MAX);
         self.known.input_block.fetch_max(length, Ordering::Relaxed);
     }
 
-    /// Takes a part of a block. Frames without room are dropped and counted.
+    /// Buffers a part of a block. Frames beyond the capacity are dropped and counted.
     pub fn push(&mut self, frames: impl ExactSizeIterator<Item = Frame>) {
         self.known.came.fetch_add(frames.len() as u64, Ordering::Relaxed);
         let dropped = frames.filter(|frame| self.ring.push(*frame).is_err()).count();
@@ -152,7 +152,7 @@ impl Entrance {
 }
 
 impl Exit {
-    /// The delay that is wanted for a block of so many input frames.
+    /// Target delay for an output block of `block` input frames, in frames.
     fn wanted(&mut self, block: f64) -> f64 {
         self.output_block.add(block);
         self.input_block.add(self.known.input_block.swap(0, Ordering::Relaxed).into());
@@ -173,7 +173,7 @@ impl Exit {
         let count = output.len() as f64;
         let wanted = self.wanted(count * self.nominal);
         let mut waiting = self.ring.slots() as f64;
-        // Less than was wanted before is reached slowly, and without a gap.
+        // A decrease of the target delay is followed slowly, without a gap.
         if waiting > 2.0 * self.most_wanted + SPARE_SECONDS * self.rate {
             let dropped = (waiting - wanted) as usize;
             let _last = (0..dropped).map_while(|_| self.ring.pop().ok()).last();
@@ -189,7 +189,7 @@ impl Exit {
         if let Some(average) = &mut self.average {
             *average +=
                 (count / (AVERAGE_SECONDS * self.rate / self.nominal)).min(1.0) * (waiting - *average);
-            hurry = (HURRY * (*average - wanted) / self.rate).clamp(-MAX_HURRY, MAX_HURRY);
+            hurry = (RATIO_GAIN * (*average - wanted) / self.rate).clamp(-MAX_HURRY, MAX_HURRY);
             self.known.waiting.store(*average as u32, Ordering::Relaxed);
         }
         let step = self.nominal * (1.0 + hurry);
@@ -197,7 +197,7 @@ impl Exit {
         for mut place in output {
             let frame = self.average.and_then(|_| self.resampler.next(step, || self.ring.pop().ok()));
             if frame.is_none() {
-                // It restarts when enough frames are buffered.
+                // Playback restarts when enough frames are buffered.
                 self.average = None;
                 missing += 1;
             }

@@ -1,7 +1,7 @@
 //! The two devices: names, capabilities and callbacks.
 
 use super::Arguments;
-use super::bridge::{Entrance, Exit, Frame, Known, Offer, bridge, choose_rates, find};
+use super::bridge::{Counters, Entrance, Exit, Frame, Offer, bridge, choose_rates, find};
 use super::meters::Readings;
 use crate::common::Common;
 use crate::failure::Failure;
@@ -165,7 +165,7 @@ struct DeviceError {
     error: cpal::Error,
 }
 
-/// Meters that cross threads.
+/// Meter values shared by threads.
 #[derive(Default)]
 struct Meters([AtomicU32; 4]);
 
@@ -180,7 +180,7 @@ impl Meters {
     }
 }
 
-/// Denoises on the input thread.
+/// State of the input thread, which denoises.
 struct Capture {
     live: LiveDenoiser,
     entrance: Entrance,
@@ -212,7 +212,7 @@ impl Capture {
     }
 }
 
-/// Plays on the output thread.
+/// State of the output thread, which plays.
 struct Playback {
     exit: Exit,
     channels: usize,
@@ -297,7 +297,7 @@ fn open_output<T: SizedSample + FromSample<f32>>(
 
 /// Denoises until Ctrl-C, or until a device is lost.
 pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
-    // ALSA prints a line for each device of its configuration that is not there. What is wrong with one that is used, cpal reports.
+    // ALSA prints a line for each absent device of its configuration. cpal reports the errors of the devices in use.
     #[cfg(target_os = "linux")]
     let _unprinted = alsa::Output::local_error_handler();
     let host = cpal::default_host();
@@ -358,7 +358,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     ended.map(|()| ExitCode::SUCCESS)
 }
 
-/// The denoiser of an input at a sample rate, of its first one or two channels.
+/// Creates the denoiser of the first one or two channels of an input.
 fn denoiser(arguments: &Arguments, input: &Chosen, sample_rate: u32) -> anyhow::Result<LiveDenoiser> {
     let denoiser = arguments.model.denoiser(Mode::Live)?;
     let mix = arguments.model.options.session().mix;
@@ -400,7 +400,7 @@ impl Streams {
         Ok(Self { capture, playback })
     }
 
-    /// Ends both, before they are reported on; one of a lost device may never end.
+    /// Stops both streams before the final readings. The stream of a lost device may never stop.
     fn end(self) {
         let (done, ending) = mpsc::channel::<()>();
         let end = move || {
@@ -421,10 +421,10 @@ enum Shown {
     Meters { colours: bool },
 }
 
-/// Whether a device still delivers or takes audio.
+/// Monitor of whether a device still delivers or accepts audio.
 struct Monitored<'a> {
     chosen: &'a Chosen,
-    /// Frames delivered or taken, and when the count last changed.
+    /// Frames delivered or accepted, and when the count last changed.
     frames: u64,
     changed: Instant,
     /// The last error since then.
@@ -456,7 +456,7 @@ impl<'a> Monitored<'a> {
 /// Shows the levels until Ctrl-C; fails if a device does.
 fn wait(
     errors: &mpsc::Receiver<DeviceError>,
-    known: &Known,
+    known: &Counters,
     shown: Shown,
     readings: &dyn Fn() -> Readings,
     [input, output]: [&Chosen; 2],
@@ -473,7 +473,7 @@ fn wait(
                 // Lost samples are counted by the bridge.
                 Xrun => tracing::debug!("{}: {error}", direction.name()),
                 DeviceChanged | RealtimeDenied => tracing::warn!("{}: {error}", direction.name()),
-                // It may pass: ALSA's plugin for PulseAudio has one where the server's time is not known yet
+                // It may be transient: ALSA's plugin for PulseAudio reports one before the server's time is available
                 // (alsa-plugins, issue 65).
                 BackendError => monitored[direction as usize].error = Some(error),
                 _ => return Err(error).with_context(|| monitored[direction as usize].chosen.failure()),
@@ -491,7 +491,7 @@ fn wait(
             Shown::Meters { colours } => {
                 let mut terminal = std::io::stderr();
                 let line = readings().meters(columns(), colours);
-                // A closed terminal does not stop it.
+                // A closed terminal does not stop the denoiser.
                 let _written = write!(terminal, "\r{line}\x1b[K").and_then(|()| terminal.flush());
             }
         }

@@ -1,6 +1,6 @@
 //! Levels, delay and lost audio in a line.
 
-/// What is shown while audio runs.
+/// Readings that are shown while audio runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Readings {
     /// Noise and speech level in dBFS, gain in dB.
@@ -21,10 +21,10 @@ const MIN_LEVEL_DBFS: f32 = -60.0;
 /// Steps of a meter.
 const MIN_STEPS: usize = 4;
 const MAX_STEPS: usize = 24;
-/// Steps that the gain leaves to the meters, where it is shown.
+/// Minimum steps of each meter beside the gain.
 const AMPLE_STEPS: usize = 10;
 
-/// Sequences of a terminal.
+/// Colour sequences of a terminal.
 const GREEN: &str = "\x1b[32m";
 const YELLOW: &str = "\x1b[33m";
 const RED: &str = "\x1b[31m";
@@ -35,7 +35,7 @@ impl Readings {
         self.dropped_seconds + self.missing_seconds
     }
 
-    /// All of it in words, for a log.
+    /// Formats all readings in words, for a log.
     pub fn words(&self) -> String {
         let mut line = format!(
             "speech {:.0} dBFS, noise {:.0} dBFS, gain {:.0} dB, voice {:.0} %, delay {:.0} ms",
@@ -52,9 +52,9 @@ impl Readings {
         line
     }
 
-    /// Meters for a terminal of so many columns, one of which stays free: a full line would wrap.
+    /// Formats meters for a terminal of `columns` columns, one of which stays free: a full line would wrap.
     ///
-    /// What is lost takes the place of the probability of speech. The gain is shown where there is room.
+    /// Lost audio replaces the probability of speech. The gain is shown if it fits.
     pub fn meters(&self, columns: usize, colours: bool) -> String {
         let paint = |colour: &str, text: &str| match colours {
             true => format!("{colour}{text}{RESET}"),
@@ -80,7 +80,7 @@ impl Readings {
         }
         let steps = room / 2;
         if steps < MIN_STEPS {
-            // Without meters, and cut where even that is too wide.
+            // Without meters, and cut to the width.
             return format!("speech{speech}  noise{noise}{third}{delay}").chars().take(width).collect();
         }
         let steps = steps.min(MAX_STEPS);

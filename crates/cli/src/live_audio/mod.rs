@@ -58,7 +58,7 @@ pub struct Arguments {
     model: Model,
 }
 
-/// Options of a live denoiser but for those of its output files.
+/// Options of a live denoiser, except those of its output files.
 fn used() -> Vec<&'static str> {
     Options::LIVE.iter().copied().filter(|name| !["seed", "no_dither"].contains(name)).collect()
 }

@@ -19,7 +19,7 @@ pub struct ResultManifest<'a> {
     manifest: &'a Manifest,
     /// The folder of the results.
     results: &'a Path,
-    /// Its own name below that folder.
+    /// Name of the manifest below that folder.
     name: PathBuf,
     /// Checksum of all that determines the results.
     settings: &'a str,
@@ -27,7 +27,8 @@ pub struct ResultManifest<'a> {
 }
 
 impl<'a> ResultManifest<'a> {
-    /// That of a manifest; `None` for a list of names. Refuses to replace a file that this program did not write.
+    /// Plans the result manifest of `manifest`; `None` for a list of names. Refuses to replace a file that this program
+    /// did not write.
     pub fn new(
         manifest: &'a Manifest,
         shard: Option<Shard>,
@@ -61,12 +62,12 @@ impl<'a> ResultManifest<'a> {
         check_replaceable(&state, &path)
     }
 
-    /// Writes it.
+    /// Writes the manifest.
     pub fn write(&self, entries: &[Entry]) -> anyhow::Result<()> {
         let Self { manifest, results, name, settings, .. } = self;
         let mut outputs: HashMap<PathBuf, String> = HashMap::new();
         for Entry { input, output, .. } in entries.iter().filter(|entry| entry.outcome != Outcome::Failed) {
-            // One that JSON cannot name is left out; the folder was checked.
+            // A result whose path is not UTF-8 is left out; the folder was checked.
             if let Ok(output) = text(output) {
                 // Entries may spell one recording in several ways.
                 outputs.entry(record::source(input).into()).or_insert_with(|| output.clone());
@@ -79,7 +80,7 @@ impl<'a> ResultManifest<'a> {
         let failed = || Failure::Output(path.clone());
         let mut file = begin(&path, self.force || path.exists()).with_context(failed)?;
         file.write_all(&content).with_context(failed)?;
-        // What appeared or was edited since the run began stays, too.
+        // A file that appeared or was edited since the run began is not replaced, either.
         self.check()?;
         let record = Record::open(results)?;
         record.add(name, file.temporary_path(), &Snapshot::of(manifest.path()), settings, &[])?;
@@ -87,7 +88,7 @@ impl<'a> ResultManifest<'a> {
     }
 }
 
-/// The absolute path of a result as a manifest has it: in UTF-8.
+/// The absolute path of a result, in UTF-8 as in manifests.
 fn text(output: &Path) -> anyhow::Result<String> {
     let path = std::path::absolute(output)?.into_os_string().into_string();
     path.map_err(|_| {

@@ -138,7 +138,7 @@ fn invalid_entries_are_refused_with_their_line() {
         assert!(format!("{:#}", read(text).unwrap_err()).contains("no recording"), "{text:?}");
     }
     assert!(read([0x1f_u8, 0x8b, 8, 0, 1]).is_err() && read([b'{', 0xff]).is_err());
-    // More than may be held in memory, of a small file.
+    // A small file that decompresses to more than the limit.
     let bomb = compressed(&vec![b' '; (2 << 20) + 1]);
     assert!(bomb.len() < 20_000 && decompressed(&bomb, 3 << 20).is_ok());
     assert!(decompressed(&bomb, 2 << 20).unwrap_err().to_string().contains("more than 2 MB"));

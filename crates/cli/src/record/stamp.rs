@@ -1,4 +1,4 @@
-//! Contents of files, by which it is known that they have not changed.
+//! Detection of changed files.
 
 use crate::failure::Failure;
 use alphamf_eval::checksum_of_file;
@@ -39,7 +39,8 @@ impl<'a> Content<'a> {
         Self { path, size_and_time: size_and_time(path).ok(), sha256: OnceCell::new() }
     }
 
-    /// Its stamp if it has the content of `stamp`. It is read only if its modification time differs, and once.
+    /// The stamp of the file, if it has the content of `stamp`. The file is read at most once, and only if its
+    /// modification time differs.
     pub(super) fn stamp_if(&self, stamp: &Stamp) -> Option<Stamp> {
         let (_, modified) = self.size_and_time.filter(|&(bytes, _)| bytes == stamp.bytes)?;
         let sha256 = || self.sha256.get_or_init(|| checksum_of_file(self.path).ok()).as_ref();
@@ -54,7 +55,7 @@ fn size_and_time(path: &Path) -> io::Result<(u64, u64)> {
     Ok((found.len(), modified.as_nanos() as u64))
 }
 
-/// An input as it was before it was read.
+/// State of an input before it was read.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
     pub(super) path: &'a Path,
@@ -63,7 +64,7 @@ pub struct Snapshot<'a> {
 }
 
 impl<'a> Snapshot<'a> {
-    /// Takes the size, the modification time and the inode of an input.
+    /// Reads the size, the modification time and the inode of an input.
     pub fn of(path: &'a Path) -> Self {
         Self { path, found: fs::metadata(path).ok().filter(Metadata::is_file) }
     }

@@ -13,7 +13,7 @@ fn the_newest_lines_are_read() {
     assert_eq!(text, b"wo\nthree\n");
 }
 
-/// A run that is killed between the line of a result and its name leaves the result before it.
+/// A run that is killed after recording a result and before naming it leaves the previous result.
 #[test]
 fn results_before_an_interrupted_one_are_known() {
     let folder = tempfile::tempdir().unwrap();
@@ -33,7 +33,7 @@ fn results_before_an_interrupted_one_are_known() {
     assert_eq!(record().state(name, &output, &input, "2"), State::Changed);
 }
 
-/// The second time, nothing is read but the times.
+/// At the second check, only modification times are read.
 #[test]
 fn what_was_only_touched_is_recorded_with_its_new_time() {
     let folder = tempfile::tempdir().unwrap();

@@ -11,10 +11,10 @@ use std::ops::ControlFlow;
 pub(super) struct Engine {
     pub(super) session: Session,
     live: Option<AlignedDenoiser>,
-    /// Of every channel, live; a session counts itself.
+    /// Clipping of every channel in live denoising; a session counts its own.
     clipping: Vec<Clipping>,
     sample_rate: u32,
-    /// Samples per channel taken so far.
+    /// Samples per channel processed so far.
     pub(super) samples: u64,
 }
 
@@ -39,7 +39,7 @@ impl Engine {
         if self.live.is_some() { Count::Available(samples) } else { Count::Exact(samples) }
     }
 
-    /// Takes the next samples of every channel, or none at the end, and returns the output that is complete.
+    /// Processes the next samples of every channel, or none at the end. Returns the completed output.
     pub(super) fn denoise(
         &mut self,
         block: &[Vec<f32>],
@@ -64,12 +64,12 @@ impl Engine {
         Ok(SessionOutput { speech, residual: Vec::new() })
     }
 
-    /// Delay of the output, live.
+    /// Delay of the output in live denoising, s.
     pub(super) fn latency_seconds(&self) -> Option<f64> {
         self.live.as_ref().map(|live| live.latency() as f64 / f64::from(self.sample_rate))
     }
 
-    /// Starts and ends of speech, s, live.
+    /// Starts and ends of speech in live denoising, s.
     pub(super) fn speech_sections(&self) -> Option<Vec<[f64; 2]>> {
         let seconds = |sample: u64| sample as f64 / f64::from(self.sample_rate);
         let live = self.live.as_ref()?;
@@ -79,7 +79,7 @@ impl Engine {
     pub(super) fn statistics(&self) -> Statistics {
         let mut statistics = self.session.statistics();
         if self.live.is_some() {
-            // A session estimates all else.
+            // All other statistics are estimated by a session only.
             statistics.samples = self.samples;
             statistics.duration_seconds = self.samples as f64 / f64::from(self.sample_rate);
             statistics.clipped_input_samples = self.clipping.iter().map(Clipping::samples).sum();

@@ -1,4 +1,4 @@
-//! What is reported of a denoised recording.
+//! Reported results of a denoised recording.
 
 use crate::progress::clock;
 use alphamf::denoiser::{MicrophoneFault, Statistics};
@@ -7,11 +7,11 @@ use alphamf_files::Losses;
 use serde::{Serialize, Serializer};
 use std::ops::Deref;
 
-/// Below this estimated SNR of the input no speech has been found, dB. Of 90 development mixtures at 0 to 15 dB none is below -18; 23 of 35
-/// noises alone are below this.
+/// Estimated SNR of the input below which a recording counts as without speech, dB. None of 90 development mixtures at
+/// 0 to 15 dB is below -18; 23 of 35 recordings of noise alone are below this value.
 const NO_SPEECH_DB: f64 = -30.0;
 
-/// Hum that is so much softer than all noise in the pauses of speech is not worth a word, dB.
+/// Hum is not reported if it is this much softer than all noise in speech pauses, dB.
 const SOFT_HUM_DB: f64 = 10.0;
 
 /// The statistics of a denoised recording.
@@ -38,7 +38,7 @@ pub struct Found {
     pub real_time_factor: f64,
 }
 
-/// Statistics, of which some are counted offline alone: live, they are null in JSON.
+/// Statistics. Some are counted offline only: with `--live`, they are null in JSON.
 #[derive(Debug)]
 pub struct Counted {
     pub(super) statistics: Statistics,

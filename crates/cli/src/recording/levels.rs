@@ -1,6 +1,6 @@
 //! `--levels`: speech levels as a table.
 
-use crate::streams::Sheet;
+use crate::streams::TextOutput;
 use alphamf::denoiser::{SpeechLevel, SpeechLevels};
 use std::io::{self, Write};
 use std::path::Path;
@@ -8,13 +8,13 @@ use std::path::Path;
 /// The columns of a table of levels.
 const HEADER: &str = "channel,start_seconds,low_hz,high_hz,level_dbfs,lower_dbfs,upper_dbfs\n";
 
-/// A table of levels that is written as they come.
-pub(super) struct Table(Sheet);
+/// A table of levels that is written block by block.
+pub(super) struct Table(TextOutput);
 
 impl Table {
-    /// Begins a table, over a file if `replace`.
+    /// Opens a table; replaces an existing file if `replace`.
     pub(super) fn create(path: &Path, replace: bool) -> anyhow::Result<Self> {
-        let mut sheet = Sheet::create(path, replace)?;
+        let mut sheet = TextOutput::create(path, replace)?;
         sheet.write(|target| target.write_all(HEADER.as_bytes()))?;
         Ok(Self(sheet))
     }

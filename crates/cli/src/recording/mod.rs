@@ -1,4 +1,4 @@
-//! One recording from its source to its outputs, block by block.
+//! Processing of one recording from its source to its outputs, block by block.
 
 mod engine;
 mod found;
@@ -14,7 +14,7 @@ use super::live::AlignedDenoiser;
 use super::picture;
 use super::processing::{Processing, Section};
 use super::reports::Reports;
-use super::streams::{Sheet, is_standard, name};
+use super::streams::{TextOutput, is_standard, name};
 use alphamf::denoiser::{NoiseProfile, SessionOutput, SessionSettings, SpeechLevels, Statistics};
 use alphamf::signal::SampleFormat;
 use alphamf::{Denoiser, Session};
@@ -33,7 +33,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
-/// A recording to denoise, and the files that it becomes.
+/// A recording to denoise, and its outputs.
 pub struct Recording<'a> {
     pub denoiser: &'a Denoiser,
     /// Mix, channels and dither.
@@ -41,13 +41,13 @@ pub struct Recording<'a> {
     pub processing: &'a Processing,
     pub input: &'a Path,
     pub output: &'a Path,
-    /// All but the statistics, which follow.
+    /// All reports except the statistics, which are written later.
     pub reports: Reports<&'a Path>,
-    /// Whether outputs and reports replace files of their names.
+    /// Whether outputs and reports replace existing files.
     pub replace: bool,
 }
 
-/// A denoised recording whose outputs are complete, but have no names yet.
+/// A denoised recording, whose complete outputs still have temporary names.
 pub struct Denoised<'a> {
     recording: &'a Recording<'a>,
     speech: Complete,
@@ -130,7 +130,7 @@ impl Recording<'_> {
 
     fn open(&self) -> anyhow::Result<Source> {
         let Processing { raw, salvage, .. } = *self.processing;
-        // The audio of a video begins with its pictures.
+        // Audio for a video output is aligned with the video.
         let is_video = |kind: Option<Kind>| kind.is_some_and(Kind::has_video);
         let in_time = is_video(self.processing.encoded(self.output)) && is_video(Kind::of(self.input));
         Source::open(self.input, raw, salvage, in_time)
@@ -157,7 +157,7 @@ impl Recording<'_> {
         Ok(Engine::new(session, live, sample_rate, channels))
     }
 
-    /// Begins the outputs.
+    /// Opens the outputs.
     fn outputs(&self, spec: OutputSpec, source: &Source) -> anyhow::Result<Outputs> {
         let is_original = !is_standard(self.input) && self.input.is_file() && self.processing.raw.is_none();
         let original = is_original.then_some(self.input);
@@ -186,7 +186,7 @@ impl Recording<'_> {
         })
     }
 
-    /// The caption of its figure.
+    /// Caption of the recording's figure.
     fn caption(&self, spec: &OutputSpec, statistics: &Statistics) -> Caption {
         let name = name(self.input, "standard input").file_name().unwrap_or_default();
         Caption {
@@ -240,7 +240,7 @@ impl Recording<'_> {
         }
     }
 
-    /// The noise profile of a section of the recording.
+    /// Estimates the noise profile from a section of the recording.
     fn noise(&self, section: Section) -> anyhow::Result<NoiseProfile> {
         let mut source = self.open()?;
         let (sample_rate, channels) = (source.reader().sample_rate(), source.reader().channels());
@@ -274,7 +274,7 @@ impl Recording<'_> {
 }
 
 impl Denoised<'_> {
-    /// The file that holds the output until that has its name; none for a device or a stream.
+    /// Temporary file of the output; none for a device or a stream.
     pub fn content(&self) -> Option<&Path> {
         self.speech.content()
     }
@@ -292,7 +292,7 @@ impl Denoised<'_> {
 struct Outputs {
     speech: Output,
     residual: Option<Output>,
-    /// Whether the first keeps a cover picture.
+    /// Whether `speech` keeps a cover picture.
     has_pictures: bool,
 }
 
@@ -307,7 +307,7 @@ impl Outputs {
 
     /// Parts of the input that the output lacks, a few words each.
     fn left_out(&self, source: &Source) -> Vec<String> {
-        // ffmpeg has looked for itself.
+        // Outputs of ffmpeg list their omissions themselves.
         let mut left_out = self.speech.left_out();
         let pictures = if self.has_pictures { 0 } else { source.reader().metadata().pictures() };
         for (count, what) in [(source.other_tracks(), ffmpeg::OTHER_TRACKS), (pictures, ffmpeg::PICTURES)] {
@@ -319,7 +319,7 @@ impl Outputs {
     }
 }
 
-/// Reports beside the outputs.
+/// Writers of the reports.
 struct ReportWriters {
     plot: Option<RecordingPlot>,
     levels: Option<levels::Table>,
@@ -362,7 +362,7 @@ impl ReportWriters {
         }
         levels.map(levels::Table::finish).transpose()?;
         if let (Some((path, format)), Some(track)) = (recording.reports.speech, speech) {
-            track.write(Sheet::create(path, recording.replace)?, format, &name, seconds)?;
+            track.write(TextOutput::create(path, recording.replace)?, format, &name, seconds)?;
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ pub(super) struct Output {
     encoding: Option<Encoding>,
 }
 
-/// An output that is complete. A file has its name once it is persisted.
+/// A complete output. A file has a temporary name until it is persisted.
 pub(super) struct Complete {
     path: PathBuf,
     file: Option<OutputFile>,
@@ -26,7 +26,7 @@ pub(super) struct Complete {
 }
 
 impl Complete {
-    /// Where the content of a file is until then.
+    /// Temporary path of a file.
     pub(super) fn content(&self) -> Option<&Path> {
         self.file.as_ref().map(OutputFile::temporary_path)
     }
@@ -39,7 +39,7 @@ impl Complete {
     }
 }
 
-/// Adds what holds a recording that another format does not.
+/// Suggests a format that can hold the recording.
 fn with_remedy(error: Error) -> anyhow::Error {
     match error {
         Error::Write {
@@ -61,7 +61,7 @@ impl Output {
     pub(super) fn write_block(&mut self, channels: &[Vec<f32>]) -> Result<(), Error> {
         let written = self.writer.write_block(channels);
         if let Some(encoding) = self.encoding.take_if(|_| written.is_err()) {
-            // Why ffmpeg has ended says more than that it does not read any more.
+            // ffmpeg's own error is more specific than the write error.
             encoding.complete()?;
         }
         written
@@ -71,14 +71,14 @@ impl Output {
     pub(super) fn complete(self) -> Result<Complete, Error> {
         let Self { path, writer, encoding } = self;
         let completed = writer.complete();
-        // Why ffmpeg has ended says more than that it does not read any more.
+        // ffmpeg's own error is more specific than the write error.
         let encoded = encoding.map(Encoding::complete).transpose()?;
         let (clipped, file) = completed?;
         Ok(Complete { path, file: encoded.or(file), clipped })
     }
 
-    /// Begins an output: standard output if it is `-`, a device, a file by ffmpeg if it is of such a kind, with what the
-    /// original holds besides the samples, or a file. See [`begin`] for `replace`.
+    /// Opens an output: standard output for `-`, a device, a file of `kind` by ffmpeg, with the tags and pictures of
+    /// `original`, or a file. See [`begin`] for `replace`.
     pub(super) fn create(
         path: &Path,
         replace: bool,

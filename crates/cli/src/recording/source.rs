@@ -25,13 +25,13 @@ pub(super) enum Count {
 /// A recording that is being read.
 pub struct Source {
     reader: Reader,
-    /// The format that keeps the samples.
+    /// Sample format of the recording, or 16-bit integers if it is lossy.
     format: SampleFormat,
-    /// A recording that ffmpeg decodes.
+    /// Report of ffmpeg, if it decodes the recording.
     report: Option<DecodeReport>,
-    /// Why it is not read without ffmpeg.
+    /// Reason that the recording is not read without ffmpeg.
     refusal: Option<ReadError>,
-    /// Started for the first block that may have to be waited for.
+    /// Started for the first block that may block the caller.
     thread: Option<ReadThread>,
 }
 
@@ -44,7 +44,7 @@ impl From<Reader> for Source {
 /// Samples of every channel.
 type Block = Vec<Vec<f32>>;
 
-/// A thread that reads blocks, so that Ctrl-C interrupts the wait for them. It ends when this is dropped.
+/// A thread that reads blocks, so that Ctrl-C interrupts the wait for them. It ends when this value is dropped.
 struct ReadThread {
     orders: SyncSender<(Reader, Count)>,
     blocks: Receiver<(Reader, Result<Block, Error>)>,
@@ -73,7 +73,7 @@ impl ReadThread {
 const WITHOUT_FFMPEG: &str = " (ffmpeg, which reads more formats, is not on the PATH)";
 const PIPED: &str = " (ffmpeg is not used for pipes: name the file)";
 
-/// Says why ffmpeg was not asked, if a format is not read without it.
+/// Adds the reason that ffmpeg was not used, if a format is not read without it.
 fn with_hint(error: Error, hint: &str) -> Error {
     let Error::Read { path, reason } = error else { return error };
     let reason = match reason {
@@ -84,7 +84,7 @@ fn with_hint(error: Error, hint: &str) -> Error {
     Error::Read { path, reason }
 }
 
-/// Opens a file, by way of ffmpeg where that is needed; see [`Ffmpeg::decode`] for `in_time`.
+/// Opens a file, with ffmpeg where needed; see [`Ffmpeg::decode`] for `in_time`.
 fn open_any(input: &Path, in_time: bool) -> Result<Source, Error> {
     let decode = |ffmpeg: Ffmpeg| {
         let Decoded { reader, format, report } = ffmpeg.decode(input, in_time)?;
@@ -114,10 +114,11 @@ fn open_any(input: &Path, in_time: bool) -> Result<Source, Error> {
     }
 }
 
-/// What is said of a WAV file without samples in which data follow.
+/// Reason to refuse a WAV file that declares no samples but contains further data.
 const NONE_DECLARED: &str = "its header declares no samples: --salvage reads the data that follow";
 
-/// The first reason stands for what ffmpeg does not read, either: it may find no sample and call that a success.
+/// Explains an input without samples. ffmpeg may find no sample and report success: then `refusal`, the error without
+/// ffmpeg, is the reason.
 fn explained(error: Error, refusal: &mut Option<ReadError>, losses: Losses) -> Error {
     match error {
         Error::Read { path, reason: ReadError::Signal(InvalidSignal::NoSamples) } if losses.data_follow => {
@@ -168,18 +169,19 @@ impl Source {
         &self.reader
     }
 
-    /// The format that keeps the samples: their own, or 16-bit integers for a lossy recording.
+    /// Sample format of the recording, or 16-bit integers if it is lossy.
     pub fn format(&self) -> SampleFormat {
         self.format
     }
 
-    /// The next samples of every channel, of a file that does not make wait.
+    /// Reads the next samples of every channel, of a file that does not block.
     pub fn read_block(&mut self, samples: usize) -> Result<Block, Error> {
         let block = self.reader.read_block(samples);
         block.map_err(|error| explained(error, &mut self.refusal, self.reader.losses()))
     }
 
-    /// The next samples of every channel, and the source of the rest. Ctrl-C interrupts waiting for them.
+    /// Reads the next samples of every channel. Also returns the source, for the remaining samples. Ctrl-C interrupts
+    /// the wait.
     pub(super) fn read(self, count: Count) -> anyhow::Result<(Self, Block)> {
         let Self { reader, format, report, mut refusal, thread } = self;
         let thread = thread.map_or_else(ReadThread::start, Ok)?;

@@ -1,6 +1,6 @@
 //! `--speech`: probability of speech and sections with speech, as CSV, JSON, RTTM or TextGrid.
 
-use crate::streams::Sheet;
+use crate::streams::TextOutput;
 use alphamf::denoiser::{SpeechSegment, SpeechTrack};
 use clap::ValueEnum;
 use serde::{Serialize, Serializer};
@@ -22,13 +22,13 @@ pub enum SpeechFormat {
 }
 
 impl SpeechFormat {
-    /// The format that a file's name ends with.
+    /// The format for a file's extension.
     pub fn of(path: &Path) -> Option<Self> {
         let found = path.extension()?;
         Self::value_variants().iter().copied().find(|format| found.eq_ignore_ascii_case(format.ending()))
     }
 
-    /// Ending of a file's name.
+    /// File extension of the format.
     pub fn ending(self) -> &'static str {
         match self {
             Self::Csv => "csv",
@@ -56,7 +56,7 @@ struct Channel {
     segments: Vec<SpeechSegment>,
 }
 
-/// A time in a slot's precision, or finer at the end of a recording.
+/// Rounds a time to 1 µs: slots are exact, and the end of a recording is precise.
 fn rounded_seconds(time: f64) -> f64 {
     (time * 1e6).round() / 1e6
 }
@@ -73,13 +73,13 @@ fn thousandths(probability: f32) -> u16 {
     rounded.min(highest) as u16
 }
 
-/// Thousandths as fractions of 1.
+/// Serialises thousandths as fractions of 1.
 fn probabilities<S: Serializer>(thousandths: &[u16], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(thousandths.iter().map(|&p| f64::from(p) / f64::from(UNIT)))
 }
 
 impl Track {
-    /// Adds what has been found since the last call, by channel.
+    /// Adds the tracks since the last call, by channel.
     pub(super) fn add(&mut self, found: Vec<SpeechTrack>) {
         self.channels.resize_with(found.len(), Channel::default);
         for (channel, track) in self.channels.iter_mut().zip(found) {
@@ -92,7 +92,7 @@ impl Track {
     /// Writes the track of a recording of this name and duration.
     pub fn write(
         &self,
-        mut sheet: Sheet,
+        mut sheet: TextOutput,
         format: SpeechFormat,
         name: &str,
         duration: f64,
@@ -172,7 +172,7 @@ impl Track {
         writeln!(file)
     }
 
-    /// A line per segment; white space divides fields, so names have none.
+    /// A line per segment. White space separates fields, so it is replaced in names.
     fn rttm(&self, file: &mut dyn Write, name: &str) -> io::Result<()> {
         let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
         let stem: String = stem.chars().map(|c| if c.is_whitespace() { '_' } else { c }).collect();
@@ -229,7 +229,7 @@ impl Track {
     }
 }
 
-/// Segments with a label each, and what is between them without one, up to the end.
+/// Segments with labels, and the gaps between them without, up to the end.
 fn intervals(
     segments: &[SpeechSegment],
     end: f64,

@@ -7,17 +7,17 @@
 //! | [`snr`] | energy of the reference over that of the difference | |
 //! | [`segmental_snr`] | mean over 30 ms segments of the SNR limited to -10..35 dB | |
 //! | [`log_spectral_distance`] | difference of the logarithms of short-time powers in a band | |
-//! | [`spectral_distances`] | the same over all frames and over those that are loudest there | |
+//! | [`spectral_distances`] | log-spectral distance over all frames and over the loudest frames in the band | |
 //! | [`stoi`], [`estoi`] | Taal et al. 2011; Jensen and Taal 2016 | `pystoi.stoi` |
 #![cfg_attr(
     feature = "pesq",
     doc = "| [`narrow_band_pesq`] | ITU-T P.862.1 MOS-LQO, at 8 kHz whatever the rate, by the `pesq` crate | within 0.1 of the `pesq` package for Python |\n| [`wide_band_pesq`] | ITU-T P.862.2 MOS-LQO at 16 kHz, by the `pesq` crate | the `pesq` package for Python |"
 )]
 //!
-//! All take the reference first. A signal is a slice of samples in any common unit, both of one
-//! length. No function alters, aligns or trims its input.
+//! All functions take the reference first. Signals are slices of equal length, in any common unit. No function alters,
+//! aligns or trims its input.
 //!
-//! # Results at the edges
+//! # Edge cases
 //!
 //! | case | result |
 //! |---|---|
@@ -28,8 +28,8 @@
 //!
 //! # PESQ
 //!
-//! By the feature `pesq`, which is on by default, and the clean-room crate `pesq` 0.2.0. Its wide-band scores (P.862.2)
-//! agree to 0.0002 with the reference on VoiceBank+DEMAND, its narrow-band scores (P.862.1) to 0.1 on NOIZEUS: compare
+//! The feature `pesq`, on by default, uses the clean-room crate `pesq` 0.2.0. Its wide-band scores (P.862.2) agree to
+//! 0.0002 with the reference on VoiceBank+DEMAND, its narrow-band scores (P.862.1) to 0.1 on NOIZEUS: compare
 //! narrow-band scores with each other only.
 
 use alphamf::signal::counted;
@@ -88,7 +88,7 @@ pub enum MetricError {
     NotFinite {
         /// `"reference"` or `"estimate"`.
         signal: &'static str,
-        /// Index of the first such sample, from 0; the message counts from 1.
+        /// Index of the first invalid sample, from 0; the message counts from 1.
         index: usize,
     },
     /// The measure is not defined at this sample rate.
@@ -96,7 +96,7 @@ pub enum MetricError {
     SampleRate {
         /// The measure.
         metric: &'static str,
-        /// The rate that was given, in Hz.
+        /// Sample rate of the signals, Hz.
         rate: u32,
         /// The supported rates.
         expected: &'static str,

@@ -1,4 +1,4 @@
-//! The measures that compare sample with sample: SNR, SI-SDR and segmental SNR.
+//! Measures that compare sample by sample: SNR, SI-SDR and segmental SNR.
 
 use super::{MetricError, Sample, check, decibels, energy};
 use alphamf::signal::counted;
@@ -7,9 +7,9 @@ use alphamf::signal::counted;
 const SEGMENT_SECONDS: f64 = 0.03;
 /// Range in dB to which the SNR of a segment is limited (Hansen and Pellom 1998).
 const SEGMENT_RANGE_DB: (f64, f64) = (-10.0, 35.0);
-/// Segments whose energy is below this part of the strongest one are pauses and left out.
+/// Fraction of the strongest segment's energy below which segments are pauses and omitted.
 const PAUSE: f64 = 1e-6;
-/// Least energy of the difference, and least ratio, in a segment.
+/// Minimum energy of the difference, and minimum ratio, in a segment.
 const TINY: f64 = 1e-20;
 
 /// Signal-to-noise ratio in dB: the energy of the reference over that of the difference.
@@ -17,7 +17,7 @@ const TINY: f64 = 1e-20;
 /// Equal signals give `+inf`, a silent estimate gives 0 dB.
 ///
 /// # Errors
-/// [`MetricError`] for unlike lengths, non-finite samples or a silent reference.
+/// [`MetricError`] for unequal lengths, non-finite samples or a silent reference.
 pub fn snr<R: Sample, E: Sample>(reference: &[R], estimate: &[E]) -> Result<f64, MetricError> {
     let (reference, estimate) = (&*R::widen(reference), &*E::widen(estimate));
     check(reference, estimate)?;
@@ -32,7 +32,7 @@ pub fn snr<R: Sample, E: Sample>(reference: &[R], estimate: &[E]) -> Result<f64,
 /// equal to the reference gives `+inf`, one that is silent or orthogonal to the reference `-inf`.
 ///
 /// # Errors
-/// [`MetricError`] for unlike lengths, non-finite samples or a silent reference.
+/// [`MetricError`] for unequal lengths, non-finite samples or a silent reference.
 pub fn si_sdr<R: Sample, E: Sample>(reference: &[R], estimate: &[E]) -> Result<f64, MetricError> {
     let (reference, estimate) = (&*R::widen(reference), &*E::widen(estimate));
     check(reference, estimate)?;
@@ -45,13 +45,13 @@ pub fn si_sdr<R: Sample, E: Sample>(reference: &[R], estimate: &[E]) -> Result<f
 
 /// Segmental signal-to-noise ratio in dB.
 ///
-/// The mean, over segments of 30 ms without overlap, of the SNR in the segment limited to -10..35
-/// dB. Segments whose reference energy is at or below a millionth (-60 dB) of the strongest
-/// segment's are left out, as are the samples after the last whole segment.
+/// The mean, over segments of 30 ms without overlap, of the SNR in the segment limited to -10..35 dB. Segments whose
+/// reference energy is at or below a millionth (-60 dB) of the strongest segment's are omitted, as are the samples
+/// after the last whole segment.
 ///
 /// # Errors
-/// [`MetricError`] for unlike lengths, non-finite samples, less than one segment, or a reference
-/// that is silent within the whole segments.
+/// [`MetricError`] for unequal lengths, non-finite samples, less than one segment, or a reference that is silent within
+/// the whole segments.
 pub fn segmental_snr<R: Sample, E: Sample>(
     reference: &[R],
     estimate: &[E],

@@ -6,8 +6,8 @@ use super::{MetricError, Sample, check, resample};
 /// of signals at 16 kHz. Like narrow-band PESQ it does not depend on their level.
 ///
 /// # Errors
-/// [`MetricError`] for unlike lengths, non-finite samples, a silent reference, a rate other than
-/// 16 kHz, or less than a quarter of a second of speech.
+/// [`MetricError`] for unequal lengths, non-finite samples, a silent reference, a rate other than 16 kHz, or less than
+/// a quarter of a second of speech.
 pub fn wide_band_pesq<R: Sample, E: Sample>(
     reference: &[R],
     estimate: &[E],
@@ -22,7 +22,7 @@ pub fn wide_band_pesq<R: Sample, E: Sample>(
             expected: "16000 Hz",
         });
     }
-    let (reference, estimate) = audible("wide-band PESQ", reference, estimate)?;
+    let (reference, estimate) = to_16_bit("wide-band PESQ", reference, estimate)?;
     pesq::pesq_wb(&reference, &estimate).map(f64::from).map_err(too_short("wide-band PESQ"))
 }
 
@@ -30,8 +30,8 @@ pub fn wide_band_pesq<R: Sample, E: Sample>(
 /// (excellent), of signals at 8 or 16 kHz; those at 16 kHz are scored at 8 kHz.
 ///
 /// # Errors
-/// [`MetricError`] for unlike lengths, non-finite samples, a silent reference, another rate, or less than a quarter of a
-/// second of speech.
+/// [`MetricError`] for unequal lengths, non-finite samples, a silent reference, another rate, or less than a quarter of
+/// a second of speech.
 pub fn narrow_band_pesq<R: Sample, E: Sample>(
     reference: &[R],
     estimate: &[E],
@@ -47,16 +47,16 @@ pub fn narrow_band_pesq<R: Sample, E: Sample>(
             expected: "8000 or 16000 Hz",
         });
     }
-    // At 16 kHz the crate's narrow-band scores are up to 1.3 off those of the reference.
+    // At 16 kHz the crate's narrow-band scores differ from those of the reference by up to 1.3.
     let [reference, estimate] = [reference, estimate].map(|samples| resample(samples, sample_rate, 8_000));
-    let (reference, estimate) = audible(METRIC, &reference, &estimate)?;
+    let (reference, estimate) = to_16_bit(METRIC, &reference, &estimate)?;
     let raw = pesq::pesq_8k(&reference, &estimate).map_err(too_short(METRIC))?;
     Ok(f64::from(pesq::score::mos_lqo(f64::from(raw))))
 }
 
-/// Both signals in 16 bits, the loudest sample at full scale, as the package `pesq` for Python has them; PESQ does not define a
-/// score for silence.
-fn audible(
+/// Converts both signals to 16 bits, with the loudest sample at full scale, like the package `pesq` for Python. Silence
+/// is an error, as PESQ does not define its score.
+fn to_16_bit(
     metric: &'static str,
     reference: &[f64],
     estimate: &[f64],

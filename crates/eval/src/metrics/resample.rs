@@ -17,7 +17,7 @@ pub(crate) fn resample(samples: &[f64], from: u32, to: u32) -> Vec<f64> {
     let length = (samples.len() * up).div_ceil(down);
     (0..length)
         .map(|k| {
-            // Output k sits at k * down on the grid of the upsampled signal; sample n at n * up.
+            // Output k is at k * down on the grid of the upsampled signal; sample n at n * up.
             let centre = k * down;
             let first = centre.saturating_sub(half).div_ceil(up);
             let last = ((centre + half) / up).min(samples.len() - 1);

@@ -7,23 +7,23 @@ use super::{MetricError, Sample, check, decibels};
 /// Taps of the distortion filter that [`sdr`] allows, as in BSS-eval v3.
 pub const FILTER_TAPS: usize = 512;
 
-/// Size of the Fourier transforms that the correlations are summed over.
+/// Size of the Fourier transforms of the correlations' blocks.
 const TRANSFORM: usize = 1 << 14;
 
-/// The fraction of the energy in the distortion below which it is rounding error: correlations in double
-/// precision resolve no more than about 120 dB.
+/// Fraction of the energy below which distortion is rounding error: correlations in double precision resolve at most
+/// about 120 dB.
 const RESOLUTION: f64 = 1e-12;
 
 /// Signal-to-distortion ratio in dB, BSS-eval v3 (Vincent, Gribonval and Fevotte, "Performance
 /// measurement in blind audio source separation", 2006) for a single source.
 ///
-/// The part of the estimate that a causal filter of [`FILTER_TAPS`] taps can produce from the
-/// reference is target, the rest is distortion; the measure therefore ignores a change of level, a
-/// delay of less than 512 samples and equalisation. Values above 120 dB are given as `+inf`;
-/// a silent estimate gives `-inf`. Time and memory: linear and constant in the length.
+/// The part of the estimate that a causal filter of [`FILTER_TAPS`] taps can produce from the reference is target, the
+/// rest is distortion; the measure therefore ignores a change of level, a delay of less than 512 samples and
+/// equalisation. Values above 120 dB give `+inf`; a silent estimate gives `-inf`. Time is linear in the length, memory
+/// constant.
 ///
 /// # Errors
-/// [`MetricError`] for unlike lengths, non-finite samples or a silent reference.
+/// [`MetricError`] for unequal lengths, non-finite samples or a silent reference.
 ///
 /// ```
 /// let reference: Vec<f64> = (0..8000).map(|n| (0.1 * n as f64).sin()).collect();
@@ -34,7 +34,7 @@ const RESOLUTION: f64 = 1e-12;
 pub fn sdr<R: Sample, E: Sample>(reference: &[R], estimate: &[E]) -> Result<f64, MetricError> {
     let (reference, estimate) = (&*R::widen(reference), &*E::widen(estimate));
     check(reference, estimate)?;
-    // Peak levels of 1 keep the correlations of any input away from overflow and underflow.
+    // Peak levels of 1 prevent overflow and underflow of the correlations.
     let peak = |samples: &[f64]| samples.iter().fold(0.0_f64, |peak, x| peak.max(x.abs()));
     let (reference_peak, estimate_peak) = (peak(reference), peak(estimate));
     if estimate_peak == 0.0 {
@@ -79,7 +79,7 @@ fn correlations(a: &[f64], a_gain: f64, b: &[f64], b_gain: f64) -> (Vec<f64>, Ve
         }
     }
     let [auto, cross] = sums.map(|mut sum| {
-        // A real signal's spectrum is real at both ends; clear what rounding left there.
+        // A real signal's spectrum is real at both ends; clear rounding errors there.
         sum[0].im = 0.0;
         sum[TRANSFORM / 2].im = 0.0;
         let done = inverse.process(&mut sum, &mut padded);
@@ -91,9 +91,9 @@ fn correlations(a: &[f64], a_gain: f64, b: &[f64], b_gain: f64) -> (Vec<f64>, Ve
 
 /// `c' R^-1 c` for the symmetric Toeplitz matrix R with first column `auto`, and c = `cross`.
 ///
-/// Levinson's recursion: each order adds the square of the innovation of the next lag over its prediction error. Where that
-/// error falls to rounding level, the remaining lags are combinations of the ones before (a reference of a few pure tones)
-/// and add nothing.
+/// Levinson's recursion: each order adds the square of the innovation of the next lag over its prediction error. If
+/// that error falls to rounding level, the remaining lags are combinations of the ones before (a reference of a few
+/// pure tones) and add nothing.
 fn projected_energy(auto: &[f64], cross: &[f64]) -> f64 {
     let floor = auto[0] * f64::EPSILON;
     let mut error = auto[0];

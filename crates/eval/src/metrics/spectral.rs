@@ -1,12 +1,12 @@
-//! The measures that compare spectra in decibels.
+//! Measures that compare spectra in decibels.
 
 use super::{MetricError, Sample, check};
 use alphamf::signal::counted;
 use std::ops::RangeInclusive;
 
-/// Half a frame, s: frames of 43 ms a quarter apart, as many samples as there are at 48 kHz.
+/// Half the length of a frame, s. Frames of 43 ms (2,048 samples at 48 kHz) start a quarter of a frame apart.
 const HALF_FRAME_SECONDS: f64 = 1024.0 / 48_000.0;
-/// Power below this part of the reference's loudest bin counts as this.
+/// Minimum power, as a fraction of the power of the reference's loudest bin.
 const FLOOR: f64 = 1e-8;
 /// Lower bound of power if the reference is almost silent.
 const TINY: f64 = 1e-20;
@@ -14,14 +14,14 @@ const TINY: f64 = 1e-20;
 /// Log-spectral distance in dB (Gray and Markel, "Distance measures for speech processing", 1976) over the
 /// frequencies `band`, Hz.
 ///
-/// The root mean square over the bins of the band of the difference of the logarithms of both powers, and its mean
-/// over all frames (43 ms, Hann, a quarter apart). Powers more than 80 dB below the loudest bin of the reference count
-/// as that, so that silence in both is no difference. Unlike the other measures it ignores phase, and weighs losses and
-/// artefacts in weak bands as much as in strong ones.
+/// The mean over all frames (43 ms, Hann, 75 % overlap) of the RMS difference of both log powers over the bins of the
+/// band. Powers are limited to at least 80 dB below the loudest bin of the reference, so that silence in both is no
+/// difference. Unlike the other measures, it ignores phase, and weights losses and artefacts equally in weak and strong
+/// bands.
 ///
 /// # Errors
-/// [`MetricError`] for unlike lengths, non-finite samples, a silent reference, less than one frame, or a band without a
-/// bin.
+/// [`MetricError`] for unequal lengths, non-finite samples, a silent reference, less than one frame, or a band without
+/// a bin.
 pub fn log_spectral_distance<R: Sample, E: Sample>(
     reference: &[R],
     estimate: &[E],
@@ -36,11 +36,12 @@ pub fn log_spectral_distance<R: Sample, E: Sample>(
 pub struct SpectralDistances {
     /// The mean over all frames: [`log_spectral_distance`].
     pub all: f64,
-    /// The mean over the tenth of the frames in which the reference is loudest in the band: above 8 kHz, those of fricatives.
+    /// The mean over the tenth of the frames in which the reference is loudest in the band; above 8 kHz, these are
+    /// fricatives.
     pub loudest: f64,
 }
 
-/// [`log_spectral_distance`] over all frames, and over those that are loudest in the band.
+/// [`log_spectral_distance`] over all frames, and over the loudest frames in the band.
 ///
 /// # Errors
 /// As [`log_spectral_distance`].
@@ -81,7 +82,7 @@ pub fn spectral_distances<R: Sample, E: Sample>(
         debug_assert!(done.is_ok(), "the buffers have the planned lengths");
         spectrum.iter().map(|x| x.norm_sqr()).collect()
     };
-    // Spectra of the reference are taken twice: those of an hour fill gigabytes.
+    // Spectra of the reference are computed twice, as those of an hour would occupy gigabytes.
     let frames = |samples| <[f64]>::windows(samples, frame).step_by(hop);
     let floor = frames(reference).flat_map(&mut powers).fold(TINY, |most, power| most.max(FLOOR * power));
     let count = bins.clone().count() as f64;

@@ -21,14 +21,14 @@ const TRANSFORM: usize = 512;
 const BANDS: usize = 15;
 /// Centre of the lowest band in Hz.
 const LOWEST_CENTRE_HERTZ: f64 = 150.0;
-/// Frames that an intermediate measure spans (384 ms).
+/// Number of frames of an intermediate measure (384 ms).
 const SEGMENT: usize = 30;
-/// Frames of the reference further below the strongest one than this, in dB, are silent.
+/// Level below the strongest frame at which frames of the reference are silent, dB.
 const DYNAMIC_RANGE_DB: f64 = 40.0;
 /// Lower bound of the signal-to-distortion ratio per band and segment, in dB.
 const MIN_SDR_DB: f64 = -15.0;
 
-/// Energies of the third-octave bands in one frame, as amplitudes.
+/// Amplitudes of the third-octave bands in one frame.
 type Bands = [f64; BANDS];
 
 /// Predicted intelligibility, roughly between 0 (none) and 1 (complete).
@@ -68,13 +68,12 @@ pub fn estoi<R: Sample, E: Sample>(
 
 /// STOI and ESTOI, which share their analysis.
 ///
-/// Both signals, sampled at `sample_rate` Hz, are resampled to 10 kHz as Octave does it, and lose
-/// the frames in which the reference is more than 40 dB below its strongest frame. A band that is
-/// constant over a segment in either signal (digital silence) contributes nothing; the reference
-/// implementation has tiny random numbers in that place.
+/// Both signals, sampled at `sample_rate` Hz, are resampled to 10 kHz as in Octave. Frames in which the reference is
+/// more than 40 dB below its strongest frame are removed. A band that is constant over a segment in one of the signals
+/// (digital silence) contributes nothing; the reference implementation uses tiny random numbers instead.
 ///
 /// # Errors
-/// [`MetricError`] for unlike lengths, non-finite samples, a silent reference, a sample rate outside
+/// [`MetricError`] for unequal lengths, non-finite samples, a silent reference, a sample rate outside
 /// [`SAMPLE_RATE_RANGE`], or fewer than 30 frames (about 0.4 s) that are not silent.
 pub fn intelligibility<R: Sample, E: Sample>(
     reference: &[R],
@@ -120,12 +119,12 @@ fn hann() -> Vec<f64> {
     (1..=FRAME).map(|n| 0.5 - 0.5 * (2.0 * PI * n as f64 / (FRAME + 1) as f64).cos()).collect()
 }
 
-/// First samples of the frames of a signal; the last frame that would end with it is left out.
+/// First samples of the frames of a signal; a frame that would end exactly with the signal is omitted.
 fn frame_starts(length: usize) -> std::iter::StepBy<Range<usize>> {
     (0..length.saturating_sub(FRAME)).step_by(HOP)
 }
 
-/// Both signals, overlap-added from those windowed frames in which the reference is not silent.
+/// Overlap-adds, for both signals, the windowed frames in which the reference is not silent.
 fn without_silence(reference: &[f64], estimate: &[f64], window: &[f64]) -> (Vec<f64>, Vec<f64>) {
     let levels: Vec<f64> = frame_starts(reference.len())
         .map(|start| {
@@ -230,7 +229,7 @@ fn remove_mean(values: &mut [f64]) {
     values.iter_mut().for_each(|x| *x -= mean);
 }
 
-/// Gives the values mean 0 and norm 1, or zeros when they are constant to rounding.
+/// Normalises the values to mean 0 and norm 1, or to zeros if they are constant within rounding.
 fn normalise(values: &mut [f64]) {
     let scale = values.iter().fold(0.0_f64, |peak, x| peak.max(x.abs()));
     remove_mean(values);

@@ -1,4 +1,4 @@
-//! The measures against values that public packages gave: `reference.py` recorded them.
+//! The measures against values of public packages, recorded by `reference.py`.
 
 use std::f64::consts::PI;
 use std::io::Write;
@@ -128,7 +128,7 @@ fn generated_signals_score_as_in_public_packages() {
 
 #[test]
 fn fricatives_are_the_frames_that_are_loudest() {
-    // Noise of 2 s that is 20 dB louder for a quarter of a second, there halved.
+    // Noise of 2 s, 20 dB louder for a quarter of a second, in which the estimate is halved.
     let burst = 40_000..52_000;
     let reference: Vec<f64> = noise(96_000, 4)
         .iter()
@@ -195,7 +195,7 @@ fn read(path: &Path) -> (Vec<f64>, u32) {
     (samples, reader.spec().sample_rate)
 }
 
-/// The coherence by a dense solve: what the recursion and the blocks must come to.
+/// Compares the recursion and the blocks with the coherence by a dense solve.
 #[test]
 fn sdr_equals_a_dense_least_squares_fit() {
     let length = 20_000; // more than one block
@@ -287,7 +287,7 @@ fn bad_input_is_refused_by_every_measure() {
     }
 }
 
-/// Single precision is widened, which is exact; the two signals need not be of one kind.
+/// Single precision is widened, which is exact; the two signals may be of different types.
 #[test]
 fn every_measure_takes_both_kinds_of_sample() {
     let narrow = |samples: Vec<f64>| -> Vec<f32> { samples.iter().map(|&x| x as f32).collect() };

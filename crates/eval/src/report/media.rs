@@ -8,7 +8,7 @@ use alphamf::signal::{SampleFormat, Signal};
 use alphamf::transform::{DEFAULT_WINDOW_SECONDS, Stft};
 use alphamf_files::Container;
 
-/// The level in dB that is brightest in the pictures of one recording: that of its loudest bin.
+/// The level of the loudest bin in dB, the brightest in the pictures of a recording.
 pub(super) fn loudest(signal: &Signal) -> f32 {
     powers(signal).map_or(f32::NEG_INFINITY, |powers| level(powers.largest()))
 }
@@ -35,7 +35,7 @@ fn powers(signal: &Signal) -> Option<Columns> {
     Some(columns)
 }
 
-/// The first channel as a 16-bit WAV file, which every browser plays; empty if it cannot be one.
+/// The first channel as a 16-bit WAV file, which every browser plays; empty if it cannot be encoded.
 pub(super) fn wav(signal: &Signal) -> String {
     let channel = vec![signal.channels()[0].clone()];
     let mono = Signal::new(signal.sample_rate(), SampleFormat::Int16, channel).ok();

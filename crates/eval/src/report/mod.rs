@@ -16,10 +16,10 @@ const STYLE: &str = include_str!("page.css");
 /// Sorting and filtering of tables, and the players.
 const SCRIPT: &str = include_str!("page.js");
 
-/// The page of a study, with examples to listen to.
+/// Renders the page of a study, with audio examples.
 ///
 /// # Errors
-/// [`PlotError`]; none is known for any study.
+/// [`PlotError`]; no study is known to cause one.
 pub fn render(study: &Study, examples: &Examples) -> Result<String, PlotError> {
     let protocol = study.evaluations.first().and_then(|evaluation| evaluation.provenance.protocol.as_deref());
     let title =
@@ -48,7 +48,7 @@ pub fn render(study: &Study, examples: &Examples) -> Result<String, PlotError> {
     ))
 }
 
-/// The charts of the traces; empty without any.
+/// Renders the charts of the traces; empty without traces.
 fn convergence(study: &Study) -> Result<String, PlotError> {
     let mut html = String::new();
     for (against, x_title) in

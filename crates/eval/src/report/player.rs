@@ -1,4 +1,4 @@
-//! Recordings to look at and listen to: all versions in step, switched while they play, also blind.
+//! Pictures and players of recordings: all versions play synchronously and can be switched, also blind.
 
 use super::{escape, media};
 use crate::plot::LEVEL_RANGE_DB;

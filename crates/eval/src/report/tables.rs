@@ -25,7 +25,7 @@ pub(super) fn summary(summary: &[ConditionSummary]) -> String {
         String::from("<section><h2>Summary</h2><table class=sortable><thead><tr><th>Condition<th>Files");
     for metric in &all.metrics {
         let unit = metric.metric.unit();
-        // Below the name: columns are no wider than their numbers.
+        // The unit is below the name, so that columns are no wider than their numbers.
         let unit = if unit.is_empty() { String::new() } else { format!("<br><small>({unit})</small>") };
         let _ = write!(table, "<th>{}{unit}", metric.metric);
     }

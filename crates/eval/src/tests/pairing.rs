@@ -19,7 +19,7 @@ fn recordings_find_their_clean_files() {
     );
     assert_eq!(pairing.pairs[3].clean, folder.path().join("clean/sp02.wav"));
 
-    // An equal name wins over the part before the first '_', and has no condition.
+    // An equal name has precedence over the part before the first '_', and gives no condition.
     put(folder.path(), "clean/sp01_hum_sn0.wav", &sound(0.0));
     put(folder.path(), "noisy/sp03_hum.wav", &sound(0.1));
     for side in ["clean", "noisy"] {
@@ -29,7 +29,7 @@ fn recordings_find_their_clean_files() {
         pair_folders(&folder.path().join("clean"), Some(&folder.path().join("noisy")), None).unwrap();
     let pair = &pairing.pairs[2];
     assert_eq!((pair.condition.clone(), &pair.clean), (None, &folder.path().join("clean/sp01_hum_sn0.wav")));
-    // But for what stands before "__" in a name that both share.
+    // The exception is the part before "__" in an equal name.
     let kind = pairing.pairs.iter().find(|pair| pair.name == "wind__03.wav").unwrap();
     assert_eq!(kind.condition.as_deref(), Some("wind"));
     assert_eq!(pairing.unpaired.len(), 1);

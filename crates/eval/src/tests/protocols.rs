@@ -58,7 +58,7 @@ fn every_protocol_that_comes_with_the_program_is_read() {
     let (mut count, mut sampled) = (0, Vec::new());
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        // That of word errors is read by a script.
+        // A script reads the protocol of word errors.
         let is_ours = !path.ends_with("transcription.toml");
         if is_ours && path.extension().is_some_and(|extension| extension == "toml") {
             let protocol = Protocol::read(&path).unwrap();

@@ -11,7 +11,7 @@ fn records_keep_every_bit_and_name_what_made_them() {
         evaluate(&pairing.pairs, &options, None, smooth, |_| ControlFlow::Continue(())).unwrap();
     let saved = audio::read(options.saved(&pairing.pairs[1]).unwrap()).unwrap();
     assert_eq!(score(&sound(0.0), &saved, 0.0).unwrap(), results[1].output);
-    // A perfect estimate has infinite scores, which JSON cannot say as numbers.
+    // A perfect estimate has infinite scores, which JSON cannot represent as numbers.
     results[0].output = score(&sound(0.0), &sound(0.0), 0.0).unwrap();
     let record = Evaluation::new(provenance(), results, failures);
     let record = Study::new(vec![record]);
@@ -75,7 +75,7 @@ fn studies_compare_systems_and_draw_their_traces() {
     assert!((y0 - sdr(1).output.mean).abs() < 1e-9 && (y1 - sdr(0).output.mean).abs() < 1e-9);
     assert!(study.curves(Abscissa::Time)[0].points[1].0 > 0.0);
 
-    // A page shows traces of one system, too, and no empty chart without any.
+    // A page also shows the traces of a single system, and no chart without traces.
     let [traced, idle] = <[Evaluation; 2]>::try_from(study.evaluations).unwrap();
     for (system, charts) in [(traced, 2), (idle, 0)] {
         let page = report::render(&Study::new(vec![system]), &report::Examples::default()).unwrap();
@@ -114,7 +114,7 @@ fn reports_hold_everything_and_escape_what_they_are_given() {
     }
     assert_eq!(page.matches("data:image/png;base64,").count(), 6);
     assert_eq!(page.matches("data:audio/wav;base64,").count(), 6);
-    // Base64 may spell anything.
+    // Base64 may contain any word.
     let text: String =
         page.split("data:").map(|part| part.split_once('"').map_or(part, |(_, rest)| rest)).collect();
     let text = text.replace("http://www.w3.org/2000/svg", "");

@@ -1,4 +1,4 @@
-//! Runs: what is scored, interrupted and continued, and the journal.
+//! Runs: scoring, interruption and resumption, and the journal.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -159,7 +159,7 @@ fn an_interrupted_run_continues_wherever_it_was_cut_and_repeats_nothing() {
         let opened = Journal::open(&path, &provenance());
         assert!(opened.is_ok(), "cut at byte {cut}: {}", opened.unwrap_err());
     }
-    // Some ways to tear the second result's line, and the header's.
+    // Truncations in the line of the second result, and in the header.
     let cuts = (ends[1]..ends[2]).step_by(7).chain([0, 1, 12, ends[0] - 1, ends[0], ends[4] - 1]);
     for cut in cuts {
         fs::write(&path, &whole[..cut]).unwrap();
@@ -218,7 +218,7 @@ fn audio_that_a_resumed_run_lacks_is_saved() {
     assert_eq!((calls, journal()), (0, 8));
 }
 
-/// Runs of several settings may be told to save in one folder.
+/// Runs of several settings may save in one folder.
 #[test]
 fn audio_of_another_run_is_not_taken_for_that_of_a_resumed_one() {
     let (folder, pairing) = corpus();
@@ -245,7 +245,7 @@ fn a_finished_file_that_can_no_longer_be_read_is_a_failure_alone() {
     assert!(failures[0].reason.contains("sp01_hum_sn0.wav: "), "{}", failures[0].reason);
 }
 
-/// A manifest may name anything.
+/// A manifest may name any kind of file.
 #[test]
 #[cfg(unix)]
 fn a_pipe_among_the_files_is_not_waited_for() {
@@ -275,7 +275,7 @@ fn a_run_can_be_stopped() {
     assert!(kept >= 1, "what was finished is kept");
 }
 
-/// The score is of the files that were read, whatever has their names when it is recorded.
+/// The score belongs to the files that were read, even if they are replaced before it is recorded.
 #[test]
 fn audio_that_is_replaced_while_it_is_scored_is_refused_later() {
     let (folder, mut pairing) = corpus();
@@ -318,7 +318,7 @@ fn journals_that_are_damaged_foreign_or_in_use_are_left_alone() {
     damaged.extend_from_slice(b"\0\0\0\n{}\n");
     refused(&damaged, "line 2: not a line of a journal");
 
-    // Lines that have lost their ends are no torn line.
+    // Joined lines without an end are not a truncated line.
     fs::remove_file(&path).unwrap();
     drop(Journal::open(&path, &provenance()).unwrap());
     let mut damaged = fs::read(&path).unwrap();
@@ -327,7 +327,7 @@ fn journals_that_are_damaged_foreign_or_in_use_are_left_alone() {
     refused(&damaged, "line 2: not a line of a journal: it has no end");
     damaged.remove(header - 1);
     refused(&damaged, "line 1: not a line of a journal: it has no end");
-    // The beginning of a line is one.
+    // The beginning of a line is a truncated line.
     for length in [0, 1, header / 2, header - 1] {
         fs::write(&path, &damaged[..length]).unwrap();
         drop(Journal::open(&path, &provenance()).unwrap());

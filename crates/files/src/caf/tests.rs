@@ -43,7 +43,7 @@ fn packets_beyond_the_file_are_noticed() {
         declarations(&mut Cursor::new([b"caff\0\x01\0\0".to_vec(), parts.concat()].concat())).unwrap().excess
     };
     assert!(!excess(description(0, 64), &[7, 0x80, 9]) && excess(description(0, 64), &[7, 0x90, 0x80, 0]));
-    // The second number of each is that of its samples.
+    // The second number of each entry is the number of its samples.
     assert!(!excess(description(0, 0), &[7, 0x90, 0x80, 0]));
     assert!(!excess(description(2, 1), &[]) && excess(description(1 << 20, 1), &[]));
 }

@@ -58,7 +58,7 @@ fn tags_behind_and_between_recordings_are_left_out() {
         |flag: u8| [&b"APETAGEX\xd0\x07\0\0"[..], &size, &[1, 0, 0, 0, 0, 0, 0, flag], &[0; 8]].concat();
     let ape = [&part(0xa0)[..], &[b'x'; 60], &part(0x80)].concat();
     let id3v1 = [&TAG[..], &[1; TAG_BYTES - 3]].concat();
-    // What looks like tags stays.
+    // Bytes that resemble tags stay.
     let first =
         [&STARTS[0][..], &[7; 300], b"ID3\x04\0\0\0\0\0\x02abcd ID3 ID3\xff APETAGE", &[7; 90]].concat();
     let second = [&STARTS[1][..], b"x"].concat();
@@ -94,16 +94,16 @@ fn the_last_frame_is_known_by_its_checksum() {
         assert!(ends_with_frame(&whole) && ends_with_frame(&[b"before \xff\xf8", &whole[..]].concat()));
         assert!(!ends_with_frame(&whole[..whole.len() - 1]) && !ends_with_frame(&whole[1..]));
         let more = [&whole[..], b"\r\n and more"].concat();
-        assert_eq!((behind_frame(&more, 11), behind_frame(&more, 9)), (Some(11), None));
+        assert_eq!((bytes_after_frame(&more, 11), bytes_after_frame(&more, 9)), (Some(11), None));
     }
     assert!(!ends_with_frame(&[]) && !ends_with_frame(&[0xff]));
 }
 
-/// What takes time in proportion to the square of the size takes minutes here.
+/// Code that takes quadratic time takes minutes here.
 #[test]
 fn much_that_looks_like_something_else_takes_no_longer() {
     let starts_of_frames = [0xff, 0xf8].repeat(1 << 17);
-    // Of a length beyond the end, and of one that is there without anything behind that would make it a tag.
+    // Tags that extend beyond the end, and tags that nothing valid follows.
     let tags = [[0, 0, 9, 0], [1, 0, 0, 0]].map(|length| [&b"ID3\x04\0\0"[..], &length].concat());
     for looks_alike in [starts_of_frames, tags[0].repeat(1 << 17), tags[1].repeat(1 << 17)] {
         let bytes = [&STARTS[0][..], &[7; 300], &looks_alike].concat();
@@ -111,7 +111,7 @@ fn much_that_looks_like_something_else_takes_no_longer() {
         let chain = Chain::new(Box::new(Cursor::new(bytes.clone())));
         let mut found = Vec::new();
         chain.next().unwrap().read_to_end(&mut found).unwrap();
-        // By chance, some of the starts may be that of a frame.
+        // By chance, some of the starts may begin a frame.
         let _ = chain.ends_within_frame();
         assert!(found == bytes, "{} of {} bytes", found.len(), bytes.len());
         assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());

@@ -1,4 +1,4 @@
-//! Times of packets: what is missing between two of them, and how far the last one reaches.
+//! Packet times: gaps between packets, and the end of the last packet.
 
 use symphonia::core::packet::Packet;
 use symphonia::core::units::TimeBase;
@@ -9,10 +9,10 @@ const MIN_GAP_SECONDS: f64 = 0.005;
 /// Longest gap that counts as a loss, s; a longer one is an error of the time stamps.
 const MAX_GAP_SECONDS: f64 = 600.0;
 
-/// Shortest gap in packets, where the container leaves out how long they are: some of them are stamped as they come in.
+/// Shortest gap, in packets, if the container has no packet durations: some recorders use arrival times as time stamps.
 const MIN_GAP_PACKETS: f64 = 0.75;
 
-/// The time behind the last packet.
+/// Clock that predicts the time of the next packet.
 #[derive(Debug, Default)]
 pub(super) struct PacketClock {
     /// Unit of times.
@@ -21,16 +21,16 @@ pub(super) struct PacketClock {
     last: Option<i64>,
     /// Expected time of the next packet, in units.
     due: Option<i64>,
-    /// Duration of the last packet by its samples, s, where the container leaves it out.
+    /// Duration of the last packet from its decoded samples, s, if the container has no duration.
     measured: Option<f64>,
-    /// Whether the last packet could not be decoded, so that it is counted and its samples may be missing.
+    /// Whether the last packet could not be decoded: it is already counted as damaged, and its samples may be missing.
     is_counted: bool,
 }
 
-/// Samples that are missing before a packet.
+/// A gap before a packet, where samples are missing.
 pub(super) struct Gap {
     pub(super) seconds: f64,
-    /// Whether it is of a packet that has been counted as damaged.
+    /// Whether a packet that is already counted as damaged causes the gap.
     pub(super) is_counted: bool,
 }
 
@@ -44,8 +44,8 @@ impl PacketClock {
         self.base.map(|base| f64::from(base.numer.get()) / f64::from(base.denom.get()))
     }
 
-    /// The samples of a duration in units at a sample rate in Hz, and the most by which they may be wrong, as durations are
-    /// rounded to units.
+    /// Converts a duration in units to samples at a sample rate in Hz; returns them and their maximum rounding error in
+    /// samples.
     pub(super) fn samples(&self, duration: u64, sample_rate: u32) -> (u64, u64) {
         let Some(base) = self.base else { return (duration, 0) };
         let (numerator, denominator) =
@@ -55,7 +55,7 @@ impl PacketClock {
         (u64::try_from(samples).unwrap_or(u64::MAX), u64::try_from(error).unwrap_or(u64::MAX))
     }
 
-    /// The gap before a packet, if there is one.
+    /// Returns the gap before a packet, if there is one.
     pub(super) fn gap_before(&self, packet: &Packet) -> Option<Gap> {
         let seconds = self.unit()? * packet.pts.get().saturating_sub(self.due?) as f64;
         let shortest = MIN_GAP_PACKETS * self.measured.unwrap_or(0.0);
@@ -63,9 +63,9 @@ impl PacketClock {
         is_gap.then_some(Gap { seconds, is_counted: self.is_counted })
     }
 
-    /// Goes on behind a packet that was decoded to so many seconds, or could not be decoded.
+    /// Advances past a packet. `decoded_seconds` is its decoded duration, or `None` if it could not be decoded.
     pub(super) fn pass(&mut self, packet: &Packet, decoded_seconds: Option<f64>) {
-        // Packets of one block have its time if nothing says how long they are.
+        // Without durations, all packets of a block have its time stamp.
         let is_same = self.last.replace(packet.pts.get()) == Some(packet.pts.get());
         let start = self.due.filter(|_| is_same).unwrap_or(packet.pts.get());
         self.is_counted = false;
@@ -79,14 +79,14 @@ impl PacketClock {
                 let units = self.unit().map_or(0.0, |unit| (seconds / unit).round());
                 (self.due, self.measured) = (Some(start.saturating_add(units as i64)), Some(seconds));
             }
-            // The first packet of Vorbis, for example: when the next is due is unknown.
+            // For example the first packet of Vorbis: the time of the next packet is unknown.
             Some(_) => (self.due, self.measured) = (None, None),
-            // How long it was shows the next.
+            // The time stamp of the next packet shows the length of this one.
             None => (self.due, self.is_counted) = (Some(start), true),
         }
     }
 
-    /// Time behind the last packet, s.
+    /// End of the last packet, s.
     pub(super) fn seconds(&self) -> Option<f64> {
         Some(self.unit()? * self.due? as f64)
     }
@@ -119,7 +119,7 @@ mod tests {
         let mut clock = PacketClock::new(TimeBase::try_new(1, 1000));
         (0..3).for_each(|_| clock.pass(&packet(40, 0), Some(0.02)));
         assert!(clock.gap_before(&packet(100, 0)).is_none() && clock.gap_before(&packet(120, 0)).is_some());
-        // Times that jitter by less than a packet are none.
+        // Jitter of less than a packet is no gap.
         let mut clock = PacketClock::new(TimeBase::try_new(1, 1000));
         clock.pass(&packet(0, 0), Some(0.06));
         assert!(clock.gap_before(&packet(100, 0)).is_none() && clock.gap_before(&packet(120, 0)).is_some());

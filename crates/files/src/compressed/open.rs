@@ -1,4 +1,4 @@
-//! Opening: demuxers, and declarations that demuxers leave out.
+//! Opening of files and streams: choice of the demuxer, and declarations that demuxers ignore.
 
 use super::track::{CAF_PROBE, END_OF_MASK, MP4_PROBE, PROBE, Seekable, probed};
 use super::{CompressedDecoder, EXACT_END_SLACK_SECONDS, LOOSE_END_SLACK_SECONDS};
@@ -12,7 +12,7 @@ use crate::metadata::Metadata;
 use crate::mp4;
 use crate::mpeg::{self, Lost, MendedFrames};
 use crate::ogg::{self, Holes, Pages};
-use crate::source::{Patched, ReadSeek, Without};
+use crate::source::{Excluding, Patched, ReadSeek};
 use std::io::{self, Cursor, Read, Seek};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,19 +21,20 @@ use symphonia::core::formats::well_known::{FORMAT_ID_ADTS, FORMAT_ID_MP1, FORMAT
 use symphonia::core::formats::{FormatReader, TrackType};
 use symphonia::core::io::{MediaSource, ReadOnlySource};
 
-/// Whether a file that begins like this is AIFF that leaves its length open.
+/// Whether a file with these first bytes is AIFF without a declared length.
 fn is_open_aiff(start: &[u8]) -> bool {
     start.starts_with(b"FORM") && declared::length(start).is_none()
 }
 
-/// The first bytes, as many as it takes to find frames of MPEG audio or as [`PROBE`] searches, and whether they hold any.
-fn looked_ahead(source: &mut impl Read) -> io::Result<(Vec<u8>, bool)> {
+/// Reads the first bytes, until MPEG audio frames are found or as many as [`PROBE`] searches; returns them and whether
+/// they contain frames.
+fn read_start(source: &mut impl Read) -> io::Result<(Vec<u8>, bool)> {
     let mut start = Vec::new();
     let mut step = mpeg::FIRST_STEP;
     loop {
         let missing = step - start.len();
         let is_whole = source.by_ref().take(missing as u64).read_to_end(&mut start)? < missing;
-        if mpeg::is_marked(&start) {
+        if mpeg::has_signature(&start) {
             return Ok((start, false));
         }
         let has_frames = mpeg::has_frames(&start, is_whole);
@@ -44,7 +45,7 @@ fn looked_ahead(source: &mut impl Read) -> io::Result<(Vec<u8>, bool)> {
     }
 }
 
-/// What a file declares that its demuxer leaves out, and whether it is CAF; of the length alone if it is not.
+/// Reads the declarations that the demuxer ignores, and whether the file is CAF. Other formats have only a length.
 fn declarations(source: &mut (impl Read + Seek)) -> Result<(caf::Declarations, bool), ReadError> {
     let mut start = Vec::new();
     source.rewind().map_err(ReadError::Io)?;
@@ -59,7 +60,7 @@ fn declarations(source: &mut (impl Read + Seek)) -> Result<(caf::Declarations, b
     Ok((declared, true))
 }
 
-/// Refuses what the probe takes for frames of MPEG audio by a header alone, such as the data of a video.
+/// Rejects a stream that the probe identifies as MPEG audio by a single header, such as the data of a video.
 fn without_stray_frames(
     reader: Box<dyn FormatReader>,
     has_frames: bool,
@@ -79,7 +80,7 @@ impl CompressedDecoder {
         if frames.is_damaged {
             return Self::open_stream(source);
         }
-        let (start, has_frames) = looked_ahead(&mut source).map_err(ReadError::Io)?;
+        let (start, has_frames) = read_start(&mut source).map_err(ReadError::Io)?;
         let about = About::read(&mut source);
         let end = ogg::end(&mut source).map_err(ReadError::Io)?;
         let (declared, is_caf) = declarations(&mut source)?;
@@ -88,13 +89,13 @@ impl CompressedDecoder {
         source.rewind().map_err(ReadError::Io)?;
         let holes = Arc::<Holes>::default();
         if let Some(zeros) = end.zeros_from {
-            source = Box::new(Without::new(source, zeros..length).map_err(ReadError::Io)?);
+            source = Box::new(Excluding::new(source, zeros..length).map_err(ReadError::Io)?);
             length = zeros;
         }
         if start.starts_with(ogg::CAPTURE) {
             source = Box::new(Pages::new(source, Arc::clone(&holes)));
         }
-        // Demuxers that can seek read the end first and refuse a file without one; that of CAF always does.
+        // A demuxer that can seek reads the end first and rejects a truncated file; that of CAF always seeks.
         let size_at = declared.size_at.filter(|_| cut_bytes > 0 || declared.is_open);
         let is_open_aiff = is_open_aiff(&start);
         let is_stream =
@@ -109,7 +110,7 @@ impl CompressedDecoder {
         }
         if let Some(padding) = declared.padding.clone() {
             length -= padding.end - padding.start;
-            source = Box::new(Without::new(source, padding).map_err(ReadError::Io)?);
+            source = Box::new(Excluding::new(source, padding).map_err(ReadError::Io)?);
         }
         let source: Box<dyn MediaSource> = match is_stream {
             true => Box::new(ReadOnlySource::new(source)),
@@ -119,7 +120,7 @@ impl CompressedDecoder {
         let reader = without_stray_frames(reader, has_frames)?;
         let chosen = about.default_audio();
         refuse_encoded(reader.as_ref(), chosen, &about)?;
-        let mut this = Self::of_order(reader, chosen, &about, little_endian.is_some())?;
+        let mut this = Self::with_byte_order(reader, chosen, &about, little_endian.is_some())?;
         this.holes = holes;
         if let Some(samples) = frames.samples {
             this.length = this.length.map(|length| length.min(samples));
@@ -128,7 +129,7 @@ impl CompressedDecoder {
             this.leave_open();
         }
         if declared.has_packet_table {
-            // It counts the last packet as whole, which it may not be.
+            // The packet table counts the last packet as complete, but it may be partial.
             this.length = None;
         }
         let codec = this.decoder.codec_params().codec;
@@ -136,14 +137,15 @@ impl CompressedDecoder {
             this.skip = declared.priming;
             declared.valid.into_iter().for_each(|valid| this.end_at(valid));
         }
-        // The demuxer guesses them where the file says nothing. The decoder of ALAC has an order of its own.
+        // The demuxer guesses speaker positions that the file does not declare. The ALAC decoder has its own channel
+        // order.
         if is_caf && codec != CODEC_ID_ALAC {
             let is_usable = |mask: &u32| mask.count_ones() as usize == this.channels && *mask < END_OF_MASK;
             this.channel_mask = declared.channel_mask.filter(|mask| this.channels > 2 && is_usable(mask));
         }
         if cut_bytes > 0 {
             this.losses.ends_early = true;
-            // Reported, but no error.
+            // A missing end is reported, but is no error.
             this.length = None;
             let missing = cut_bytes / this.frame_bytes.unwrap_or(u64::MAX);
             this.losses.missing_samples = Some(missing).filter(|&missing| missing <= MAX_LENGTH).unwrap_or(0);
@@ -164,7 +166,7 @@ impl CompressedDecoder {
 
     /// Opens a stream of any format but MP4.
     pub(crate) fn open_stream(mut stream: impl Read + Send + Sync + 'static) -> Result<Self, ReadError> {
-        let (mut start, has_frames) = looked_ahead(&mut stream).map_err(ReadError::Io)?;
+        let (mut start, has_frames) = read_start(&mut stream).map_err(ReadError::Io)?;
         let little_endian = aiff::little_endian(&start);
         if let Some((at, big_endian)) = little_endian {
             start[at as usize..][..8].copy_from_slice(&big_endian);
@@ -181,14 +183,14 @@ impl CompressedDecoder {
         let stream = Measured::new(stream, move || seen.ends_early.store(true, Relaxed));
         let stream = MendedFrames::counting(stream, Arc::clone(&lost));
         let start = Arc::new(Mutex::new(Some(Vec::new())));
-        let stream = Noted { source: stream, start: Arc::clone(&start) };
+        let stream = RecordedStart { source: stream, start: Arc::clone(&start) };
         let reader =
             without_stray_frames(probed(&PROBE, Box::new(ReadOnlySource::new(stream)))?, has_frames)?;
-        // The demuxer has read as far as the samples.
+        // The demuxer has read up to the samples.
         let start = start.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
         let about = About::read(&mut Cursor::new(start));
         refuse_encoded(reader.as_ref(), None, &about)?;
-        let mut this = Self::of_order(reader, None, &about, little_endian.is_some())?;
+        let mut this = Self::with_byte_order(reader, None, &about, little_endian.is_some())?;
         (this.lost, this.holes) = (lost, holes);
         if is_open_aiff {
             this.leave_open();
@@ -196,12 +198,12 @@ impl CompressedDecoder {
         Ok(this)
     }
 
-    /// Reads to the end, as the length of the samples is as little known as that of the file.
+    /// Ignores the declared length and reads to the end of the file, as the length of the samples is unknown.
     fn leave_open(&mut self) {
         (self.is_open, self.length) = (true, None);
     }
 
-    /// Opens FLAC, of which one stream may follow another.
+    /// Opens one or several concatenated FLAC streams.
     pub(crate) fn open_flac(stream: Box<dyn Read + Send + Sync>) -> Result<Self, ReadError> {
         let chain = Chain::new(stream);
         let first = chain.next().ok_or(ReadError::Empty)?;
@@ -232,7 +234,7 @@ impl CompressedDecoder {
         let is_aac = this.decoder.codec_params().codec == CODEC_ID_AAC;
         let gapless = itunes_gapless(&this.metadata).filter(|_| is_aac && index.start.is_none());
         if let Some((delay, samples)) = gapless
-            // Otherwise, it is that of a file from which this was cut.
+            // A greater length is that of a file from which this one was cut.
             && this.length.is_none_or(|length| delay.saturating_add(samples) <= length)
         {
             this.skip = delay;
@@ -243,8 +245,8 @@ impl CompressedDecoder {
     }
 }
 
-/// The delay of the encoder and the length of the recording in samples per channel, where iTunes keeps them: the second and the
-/// fourth of the hexadecimal numbers of a tag.
+/// Reads the encoder delay and the length of the recording, in samples per channel, from the tag of iTunes: its second
+/// and fourth hexadecimal numbers.
 fn itunes_gapless(metadata: &Metadata) -> Option<(u64, u64)> {
     let (_, value) = metadata.tags().find(|(name, _)| name.ends_with("ITUNSMPB"))?;
     let mut numbers = value.split_ascii_whitespace().map(|number| u64::from_str_radix(number, 16).ok());
@@ -252,7 +254,7 @@ fn itunes_gapless(metadata: &Metadata) -> Option<(u64, u64)> {
     (samples > 0).then_some((delay, samples))
 }
 
-/// Refuses Matroska whose packets the demuxer does not decompress.
+/// Rejects a Matroska track whose packets the demuxer does not decompress or decrypt.
 fn refuse_encoded(reader: &dyn FormatReader, chosen: Option<u32>, about: &About) -> Result<(), ReadError> {
     let track = chosen.or_else(|| reader.default_track(TrackType::Audio).map(|track| track.id));
     match track.is_some_and(|track| about.is_encoded(track)) {
@@ -261,13 +263,13 @@ fn refuse_encoded(reader: &dyn FormatReader, chosen: Option<u32>, about: &About)
     }
 }
 
-/// Keeps the first bytes that are read, until they are taken.
-struct Noted<R> {
+/// Reader that keeps a copy of the first bytes it reads, until the copy is taken.
+struct RecordedStart<R> {
     source: R,
     start: Arc<Mutex<Option<Vec<u8>>>>,
 }
 
-impl<R: Read> Read for Noted<R> {
+impl<R: Read> Read for RecordedStart<R> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
         const MAX_NOTED_BYTES: usize = 1 << 20;
         let count = self.source.read(target)?;

@@ -1,4 +1,4 @@
-//! The packets of a track in their order and at their times, as far as the container has them.
+//! Packets of a track, in order, with time stamps corrected for gaps.
 
 use super::CompressedDecoder;
 use crate::error::ReadError;
@@ -7,21 +7,21 @@ use symphonia::core::errors::Error as SymphoniaError;
 use symphonia::core::formats::well_known::FORMAT_ID_MKV;
 use symphonia::core::packet::Packet;
 
-/// Errors in a row after which a container is given up, of which each may be a byte of damage.
+/// Limit on consecutive errors of a container; each error may be one damaged byte.
 const MAX_ERRORS: usize = 1 << 16;
 
-/// Packets behind the announced end that may be padding; more of them are another recording.
+/// Limit on the packets of padding after the declared end; more packets are another recording.
 const MAX_PADDING: usize = 4;
 
 impl CompressedDecoder {
-    /// The next packet of the track; none at the end.
+    /// Returns the next packet of the track, or `None` at its end.
     pub(super) fn take_packet(&mut self) -> Result<Option<Packet>, ReadError> {
-        // Packets behind the announced end: padding if there are few of them, another recording otherwise.
+        // Packets after the declared end: padding if there are few of them, another recording otherwise.
         let end = self.end.unwrap_or(i64::MAX);
         let mut errors = 0;
         loop {
             if self.ahead.is_empty() && std::mem::take(&mut self.is_reset) {
-                self.go_on()?;
+                self.switch_recording()?;
                 self.length = None;
             }
             if self.hole.is_none()
@@ -56,7 +56,7 @@ impl CompressedDecoder {
                 Ok(None) if self.close_hole() => {}
                 Ok(None) => return Ok(None),
                 Err(SymphoniaError::IoError(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    // That of Matroska looks for a further element behind the last: where it ends is known before.
+                    // The Matroska demuxer expects an element after the last one; truncation is detected on opening.
                     self.losses.ends_early |= !self.is(FORMAT_ID_MKV);
                     if !self.close_hole() {
                         return Ok(None);
@@ -68,7 +68,7 @@ impl CompressedDecoder {
                     self.close_hole();
                     self.is_reset = true;
                 }
-                // It goes on behind the damage if it finds its way, and the times of the packets there say what is missing.
+                // The demuxer may resynchronise after the damage; the times of the following packets then show the gap.
                 Err(SymphoniaError::DecodeError(_)) if self.is(FORMAT_ID_MKV) && self.channels > 0 => {
                     self.losses.damaged_packets += u64::from(errors == 0);
                     errors += 1;
@@ -82,7 +82,7 @@ impl CompressedDecoder {
         }
     }
 
-    /// Puts the packets of the page behind a hole at its end; false if there is no hole.
+    /// Shifts the packets of the page after a hole, so that they end with the page; returns false if there is no hole.
     fn close_hole(&mut self) -> bool {
         let Some((start, end)) = self.hole.take() else { return false };
         let behind = |packet: &&mut Packet| (start..end).contains(&packet.pts.get());
@@ -94,7 +94,7 @@ impl CompressedDecoder {
         true
     }
 
-    /// A packet behind the gaps that the demuxer leaves out.
+    /// Delays a packet by the gaps that the demuxer omits.
     fn in_time(&mut self, mut packet: Packet) -> Packet {
         let time = packet.pts.get();
         while let Some((_, units)) =

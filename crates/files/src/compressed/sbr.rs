@@ -1,5 +1,5 @@
-//! Spectral band replication in AAC that its container does not declare (implicit signalling, ISO/IEC 14496-3, 1.6.5.2). The
-//! decoder of symphonia skips it, and what is left is muffled and at half the sample rate.
+//! Detection of spectral band replication in AAC that the container does not declare (implicit signalling, ISO/IEC
+//! 14496-3, 1.6.5.2). The decoder of symphonia skips it, and its output is muffled and at half the sample rate.
 
 /// Identifiers of the elements of a packet, 3 bits (ISO/IEC 14496-3, table 4.85).
 const FILL: u32 = 6;
@@ -9,17 +9,18 @@ const END: u32 = 7;
 const SBR_TYPES: [u32; 2] = [0xd, 0xe];
 const OTHER_TYPES: [u32; 3] = [0x0, 0x1, 0xb];
 
-/// Fill elements behind the one of the band replication, at most.
+/// Limit on the fill elements after the one with spectral band replication.
 const MAX_FOLLOWING: u32 = 2;
 
-/// Whether a packet ends with a fill element of spectral band replication: one in a hundred packets without it looks like that.
+/// Whether a packet ends with a fill element of spectral band replication. About one in a hundred packets without it
+/// matches, too.
 pub(super) fn has_sbr(packet: &[u8]) -> bool {
     let Some(last) = packet.last() else { return false };
     let end = 8 * packet.len() - last.trailing_zeros().min(8) as usize;
     end >= 3 && bits(packet, end - 3, 3) == END && ends_with_sbr(packet, end - 3, MAX_FOLLOWING)
 }
 
-/// Like [`has_sbr`], of the elements before bit `end`.
+/// Like [`has_sbr`], for elements that end at bit `end`, with at most `following` further fill elements.
 fn ends_with_sbr(packet: &[u8], end: usize, following: u32) -> bool {
     (0..=14 + 255).any(|bytes: usize| {
         let header = if bytes < 15 { 7 } else { 15 };
@@ -36,7 +37,7 @@ fn ends_with_sbr(packet: &[u8], end: usize, following: u32) -> bool {
     })
 }
 
-/// So many bits from bit `start`.
+/// Reads `count` bits from bit `start`.
 fn bits(bytes: &[u8], start: usize, count: usize) -> u32 {
     (start..start + count).fold(0, |number, at| number << 1 | u32::from(bytes[at / 8] >> (7 - at % 8) & 1))
 }

@@ -1,4 +1,4 @@
-//! The audio track of a file: which demuxer and decoder read it, and what its header says.
+//! The audio track of a file: its demuxer, its decoder and the contents of its header.
 
 use crate::declared::MAX_LENGTH;
 use crate::error::ReadError;
@@ -33,7 +33,7 @@ use symphonia::default::{formats, meta};
 /// The bit above the last speaker position of `dwChannelMask`.
 pub(super) const END_OF_MASK: u32 = 1 << 18;
 
-/// More samples per channel than a packet of any codec has; decoders take memory for it.
+/// Limit on the samples per channel of a packet, above that of any codec: decoders allocate memory for it.
 const MAX_PACKET_SAMPLES: u64 = 1 << 17;
 
 /// Lossy codecs.
@@ -80,7 +80,7 @@ const UNSUPPORTED: [(AudioCodecId, &str); 23] = [
     (CODEC_ID_NULL_AUDIO, "an unknown codec"),
 ];
 
-/// Detects every format but MP4 and CAF; searches for its start if a file begins with other bytes.
+/// Probe of every format except MP4 and CAF; skips other bytes before the start of the format.
 pub(super) static PROBE: LazyLock<Probe> = LazyLock::new(|| {
     let mut probe = Probe::default();
     probe.register_format::<formats::AdtsReader>();
@@ -89,7 +89,7 @@ pub(super) static PROBE: LazyLock<Probe> = LazyLock::new(|| {
     probe.register_format::<formats::MkvReader>();
     probe.register_format::<formats::MpaReader>();
     probe.register_format::<formats::OggReader>();
-    // For the compressed kinds only.
+    // For compressed WAV only.
     probe.register_format::<formats::WavReader>();
     probe.register_metadata::<meta::ApeReader>();
     probe.register_metadata::<meta::Id3v1Reader>();
@@ -97,14 +97,14 @@ pub(super) static PROBE: LazyLock<Probe> = LazyLock::new(|| {
     probe
 });
 
-/// For files that begin as MP4: nothing is looked for behind other bytes, so that what was checked is what is read.
+/// Probe of files that begin as MP4. It does not search for a later start, and so reads the part that was checked.
 pub(super) static MP4_PROBE: LazyLock<Probe> = LazyLock::new(|| {
     let mut probe = Probe::default();
     probe.register_format::<formats::IsoMp4Reader>();
     probe
 });
 
-/// For files that begin as CAF, alike.
+/// Like [`MP4_PROBE`], for files that begin as CAF.
 pub(super) static CAF_PROBE: LazyLock<Probe> = LazyLock::new(|| {
     let mut probe = Probe::default();
     probe.register_format::<formats::CafReader>();
@@ -146,13 +146,13 @@ impl MediaSource for Seekable {
     }
 }
 
-/// The audio track of a source that players take.
+/// The track of a source that is decoded.
 pub(super) struct AudioTrack {
     pub(super) id: u32,
     pub(super) decoder: Box<dyn AudioDecoder>,
     pub(super) time_base: Option<TimeBase>,
     pub(super) length: Option<u64>,
-    /// When padding begins, in units of the time base, if it comes in packets of its own.
+    /// Start of the padding, in units of the time base, if separate packets hold it.
     pub(super) end: Option<i64>,
     pub(super) bits: Option<u32>,
     pub(super) lossy: bool,
@@ -170,7 +170,7 @@ pub(super) fn probed(
 }
 
 impl AudioTrack {
-    /// That of a number, or the default one; `little_endian` if its samples are, though it is said that they are big-endian.
+    /// Returns the track with a number, or the default one. `little_endian` overrides a declared big-endian byte order.
     pub(super) fn of(
         reader: &dyn FormatReader,
         number: Option<u32>,
@@ -188,14 +188,14 @@ impl AudioTrack {
             .as_ref()
             .and_then(|parameters| parameters.audio())
             .ok_or_else(|| ReadError::Unsupported("an unknown codec".into()))?;
-        // Before the decoder allocates what they ask for.
+        // Checked before the decoder allocates memory for them.
         if let Some(channels) = &parameters.channels {
             check_channels(channels.count())?;
         }
         if parameters.max_frames_per_packet.is_some_and(|samples| samples > MAX_PACKET_SAMPLES) {
             return Err(ReadError::NotAudio("its packets are longer than any codec's".into()));
         }
-        // MP4 has no room for high ones, and says zero.
+        // MP4 cannot store high sample rates and declares zero.
         if let Some(rate) = parameters.sample_rate.filter(|&rate| rate > 0) {
             check_sample_rate(rate)?;
         }
@@ -224,7 +224,7 @@ impl AudioTrack {
         };
         let head = parameters.extra_data.as_deref().filter(|_| parameters.codec == CODEC_ID_OPUS);
         let delay: u64 = head.and_then(OpusHead::parse).map_or(0, |head| head.pre_skip.into());
-        // AIFF does not say: there they are guessed from the number of channels.
+        // AIFF has no speaker positions: the demuxer guesses them from the number of channels.
         let channel_mask = match &parameters.channels {
             Some(Channels::Positioned(places)) if reader.format_info().short_name != "aiff" => {
                 let mask = u32::try_from(places.bits()).ok();
@@ -233,7 +233,7 @@ impl AudioTrack {
             _ => None,
         };
         let (id, time_base) = (track.id, track.time_base);
-        // The granules of Ogg count what is left out at the start, and what was before it if it is the middle of a stream.
+        // Ogg granule positions count the samples skipped at the start, and those before it if the stream was cut.
         let ogg_start = match reader.format_info().short_name {
             "ogg" => delay.saturating_add_signed(track.start_ts.get().max(0)),
             _ => 0,
@@ -252,7 +252,7 @@ fn codec_name(codec: AudioCodecId) -> String {
     if let Some((_, name)) = UNSUPPORTED.iter().find(|(id, _)| *id == codec) {
         return (*name).into();
     }
-    // The number of the codec, or the four characters by which its container names it behind a mark.
+    // The number of the codec, or the four-character code of its container with the highest bit set.
     let number = codec.to_string();
     let code = number.strip_prefix("0x").and_then(|digits| u32::from_str_radix(digits, 16).ok());
     let characters = code.map(|code| (code & 0x7fff_ffff).to_be_bytes());
@@ -264,8 +264,8 @@ fn codec_name(codec: AudioCodecId) -> String {
     }
 }
 
-/// Bits per sample: the sixth byte of what configures the decoder of ALAC, before which CAF files may have the headers of two
-/// atoms.
+/// Reads the bits per sample, the sixth byte of the ALAC configuration. In CAF files, the headers of two atoms may
+/// precede it.
 fn alac_bits(cookie: &[u8]) -> Option<u32> {
     let mut config = cookie;
     for atom in [b"frma", b"alac"] {
@@ -279,7 +279,7 @@ fn alac_bits(cookie: &[u8]) -> Option<u32> {
 pub(super) fn in_header(error: SymphoniaError) -> ReadError {
     match error {
         SymphoniaError::IoError(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            // It may have been searched for a frame that matches its header.
+            // The demuxer may have searched the whole file for a frame that matches its header.
             ReadError::NotAudio("no valid audio before its end".into())
         }
         SymphoniaError::IoError(error) => ReadError::Io(error),
@@ -288,7 +288,7 @@ pub(super) fn in_header(error: SymphoniaError) -> ReadError {
         {
             ReadError::Damaged { sample: 0, reason: NO_INDEX.into() }
         }
-        // The probe's own words say no more.
+        // The message of the probe has no further details.
         SymphoniaError::Unsupported(reason) if reason.starts_with("core (probe)") => {
             ReadError::NotAudio("unrecognised format".into())
         }

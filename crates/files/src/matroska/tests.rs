@@ -79,7 +79,7 @@ fn what_stands_among_the_elements_is_noticed() {
     for parts in [&[&cluster[..], &cluster, &void][..], &[&cluster], &[&open, &open, &void], &[&void]] {
         assert!(!is_cut(parts, &[]) && !is_cut(parts, &[0xff; 99]));
     }
-    // What looks like an element of a megabyte, and like none.
+    // Bytes that resemble an element of a megabyte, and bytes that resemble none.
     for other in [&[0xa3, 0x10, 0x10, 0, 0, 1, 2, 3][..], &[0; 9]] {
         assert!(is_cut(&[&cluster, other, &cluster], &[]) && is_cut(&[&open, &cluster, other, &void], &[]));
     }
@@ -108,7 +108,7 @@ fn a_file_is_read_to_its_end_once() {
     assert!(file.1 <= 3 * length, "{} bytes of {length}", file.1);
 }
 
-/// A track without a mark is a default one (RFC 9559, section 5.1.4.1.6).
+/// A track without a flag is a default one (RFC 9559, section 5.1.4.1.6).
 #[test]
 fn the_default_audio_track_is_found() {
     let found = |tracks: &[(u8, Option<u8>)]| {

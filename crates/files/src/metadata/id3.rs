@@ -1,4 +1,5 @@
-//! Text frames of ID3v2 tags (versions 2.3 and 2.4), in which WAV files keep what their own list has no place for.
+//! Text frames of ID3v2 tags (versions 2.3 and 2.4), in which WAV files store texts that have no place in their `INFO`
+//! list.
 
 /// Frames and the names of Vorbis comments with the same meaning.
 const FRAMES: [(&str, &[u8; 4]); 13] = [
@@ -16,20 +17,20 @@ const FRAMES: [(&str, &[u8; 4]); 13] = [
     ("ENCODED_BY", b"TENC"),
     ("ENCODER", b"TSSE"),
 ];
-/// A text under a name of its own.
+/// The frame of a text with a custom name.
 const NAMED: &[u8; 4] = b"TXXX";
 const COMMENT: &[u8; 4] = b"COMM";
 
 const HEADER_BYTES: usize = 10;
 const UTF_8: u8 = 3;
 
-/// The name of a Vorbis comment for the text frame of this name.
+/// Returns the name of a Vorbis comment for a text frame.
 pub(super) fn comment_name(frame: &str) -> Option<&'static str> {
     FRAMES.iter().find(|(_, known)| known.as_slice() == frame.as_bytes()).map(|(name, _)| *name)
 }
 
-/// The texts of a tag under the names of Vorbis comments, as far as they are whole. Tags with features that no recorder
-/// uses (unsynchronisation, extended headers, compression) have none.
+/// Reads the complete texts of a tag, under the names of Vorbis comments. Returns none from tags with features that no
+/// recorder uses (unsynchronisation, extended headers, compression).
 pub(super) fn texts(tag: &[u8]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let Some((header, mut rest)) = tag.split_first_chunk::<HEADER_BYTES>() else { return found };
@@ -49,7 +50,7 @@ pub(super) fn texts(tag: &[u8]) -> Vec<(String, String)> {
             (Some(name), _) => first(body, *encoding).map(|(value, _)| (name, value)),
             (None, NAMED) => first(body, *encoding)
                 .and_then(|(name, body)| first(body, *encoding).map(|(value, _)| (name, value))),
-            // Behind the language and a description.
+            // After the language and a description.
             (None, COMMENT) => body
                 .get(3..)
                 .and_then(|body| first(body, *encoding))
@@ -62,7 +63,7 @@ pub(super) fn texts(tag: &[u8]) -> Vec<(String, String)> {
     found
 }
 
-/// The first text of a frame, and what is behind its end.
+/// Returns the first text of a frame, and the bytes after its end.
 fn first(bytes: &[u8], encoding: u8) -> Option<(String, &[u8])> {
     if matches!(encoding, 1 | 2) {
         let pairs = bytes.chunks_exact(2);
@@ -107,7 +108,7 @@ pub(super) fn tag<'a>(comments: impl Iterator<Item = (&'a str, &'a str)>) -> Vec
     [b"ID3\x04\0\0", &synchsafe(frames.len())[..], &frames].concat()
 }
 
-/// A size of 28 bits, seven a byte.
+/// Encodes a size of 28 bits, seven a byte.
 fn synchsafe(size: usize) -> [u8; 4] {
     [21, 14, 7, 0].map(|shift| (size >> shift) as u8 & 0x7f)
 }

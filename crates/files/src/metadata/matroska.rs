@@ -1,14 +1,14 @@
-//! Names of the tags of Matroska (RFC 9559, section 5.1.8), which are of a level: an album, a disc of it, a track.
+//! Names of the tags of Matroska (RFC 9559, section 5.1.8), which depend on the level: album, disc or track.
 
 use super::{TITLE, name_of};
 use symphonia::core::meta::Tag;
 
-/// Names of the levels above an album, and of a disc.
+/// Names of the levels above an album, of a disc, and of a track.
 const ABOVE: [&str; 7] = ["COLLECTION", "EDITION", "ISSUE", "VOLUME", "OPUS", "SEASON", "SEQUEL"];
 const DISC: [&str; 2] = ["PART", "SESSION"];
 const TRACK: [&str; 2] = ["TRACK", "SONG"];
 
-/// What writers count of a file, not of its recording, and the start of the names of more such tags.
+/// Tags that describe the file, not the recording, and the prefix of more such tags.
 const STATISTICS: [&str; 5] = ["DURATION", "ENCODER", "BPS", "NUMBER_OF_FRAMES", "NUMBER_OF_BYTES"];
 const STATISTICS_START: &str = "_STATISTICS_";
 
@@ -31,12 +31,12 @@ impl Levels {
         }
     }
 
-    /// The name of a tag in Vorbis comments; none if it says nothing of the recording.
+    /// Returns the name of a tag in Vorbis comments; `None` if it does not describe the recording.
     ///
-    /// Writers that know no levels have all tags at that of an album.
+    /// Writers without support for levels put all tags at the album level.
     pub(super) fn name<'a>(&self, tag: &'a Tag) -> Option<&'a str> {
         let (level, name) = tag.raw.key.split_once('@').unwrap_or(("", &tag.raw.key));
-        // Those of a language have it behind their name.
+        // A tag in a language has the language after its name.
         let is_counted = |known: &str| {
             name.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
         };
@@ -50,7 +50,7 @@ impl Levels {
             "PART_NUMBER" if DISC.contains(&level) => Some("DISCNUMBER"),
             "PART_NUMBER" => Some("TRACKNUMBER"),
             "TOTAL_PARTS" if is_of_track => None,
-            // As many as there are of the next level.
+            // The number of parts at the next level.
             "TOTAL_PARTS" if self.has_discs && !DISC.contains(&level) => Some("DISCTOTAL"),
             "TOTAL_PARTS" => Some("TRACKTOTAL"),
             TITLE if DISC.contains(&level) => Some("DISCSUBTITLE"),

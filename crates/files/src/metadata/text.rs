@@ -1,4 +1,4 @@
-//! Texts whose encoding their format leaves open.
+//! Decoding of texts whose format does not specify the encoding.
 
 /// The characters of Windows-1252 from 0x80 on, in place of the control characters of Latin-1.
 const WINDOWS_1252: [char; 32] = [
@@ -6,7 +6,7 @@ const WINDOWS_1252: [char; 32] = [
     '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
 ];
 
-/// A text in UTF-8, or else in Windows-1252, of which Latin-1 is a part.
+/// Decodes a text in UTF-8, or else in Windows-1252, which includes Latin-1.
 pub(super) fn decoded(bytes: &[u8]) -> String {
     let character = |&byte: &u8| match byte {
         0x80..0xa0 => WINDOWS_1252[usize::from(byte - 0x80)],
@@ -18,7 +18,7 @@ pub(super) fn decoded(bytes: &[u8]) -> String {
     }
 }
 
-/// A text in UTF-8 whose bytes were taken for Latin-1; none if it is not that.
+/// Restores a text in UTF-8 that was decoded as Latin-1; `None` if it is not one.
 pub(super) fn mended(text: &str) -> Option<String> {
     let bytes: Option<Vec<u8>> = text.chars().map(|character| u8::try_from(character).ok()).collect();
     String::from_utf8(bytes?).ok()

@@ -4,16 +4,16 @@ use crate::source::{array, array_at};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-/// The name of free space.
+/// Name of a box of free space.
 pub(super) const FREE: u64 = u32::from_be_bytes(*b"free") as u64;
 
-/// Codecs of QuickTime whose samples are big-endian unless a box of this name and content says otherwise (QuickTime File Format,
-/// sound sample descriptions); the demuxer takes all of them for little-endian.
+/// QuickTime codecs whose samples are big-endian, unless a box has the name and content of [`LITTLE_ENDIAN`] (QuickTime
+/// File Format, sound sample descriptions). The demuxer reads all of them as little-endian.
 pub(super) const BIG_ENDIAN: [&[u8; 4]; 4] = [b"in24", b"in32", b"fl32", b"fl64"];
 const LITTLE_ENDIAN: &[u8; 6] = b"enda\0\x01";
 
-/// A table of the durations of packets: how many entries it has, the steps of the demuxer, which begins anew for every packet,
-/// and the sum of all.
+/// A table of packet durations: number of entries, steps of the demuxer, which restarts for every packet, and sum of
+/// the durations.
 #[derive(Default)]
 pub(super) struct Durations {
     pub(super) entries: u64,
@@ -25,14 +25,14 @@ pub(super) struct Durations {
 #[derive(Default)]
 pub(super) struct Edits {
     pub(super) count: u32,
-    /// Of the first: its start in units of the track, its duration in those of the whole, and its rate.
+    /// First edit: start in units of the track, duration in units of the file, and rate.
     pub(super) media_time: Option<u64>,
     pub(super) duration: u64,
     pub(super) rate: u32,
 }
 
-/// The place and the bytes that make a box as long as what is there of it: samples stay what they are, a part of an index
-/// is skipped.
+/// Returns a patch (position and bytes) that shortens a truncated box to `length`. With a header of 8 bytes, a box
+/// other than samples becomes free space, which is skipped.
 pub(super) fn cut_box(header: &[u8; 8], start: u64, header_bytes: u64, length: u64) -> (u64, [u8; 8]) {
     if header_bytes == 16 {
         return (start + 8, length.to_be_bytes());
@@ -41,14 +41,14 @@ pub(super) fn cut_box(header: &[u8; 8], start: u64, header_bytes: u64, length: u
     (start, (length << 32 | name).to_be_bytes())
 }
 
-/// Units a second and duration in the header of a file or a track.
+/// Reads the units per second and the duration from the header of a file or a track.
 pub(super) fn header_times(file: &mut (impl Read + Seek)) -> io::Result<(u32, Option<u64>)> {
     let version = array::<4>(file)?[0];
     file.seek(SeekFrom::Current(if version == 1 { 16 } else { 8 }))?;
     Ok((u32::from_be_bytes(array(file)?), duration(file, version)?))
 }
 
-/// A duration in a box of this version, if it is known.
+/// Reads a duration from a box of this version; `None` if it is unknown.
 pub(super) fn duration(file: &mut impl Read, version: u8) -> io::Result<Option<u64>> {
     let (units, unknown) = match version {
         1 => (u64::from_be_bytes(array(file)?), u64::MAX),
@@ -57,19 +57,20 @@ pub(super) fn duration(file: &mut impl Read, version: u8) -> io::Result<Option<u
     Ok(Some(units).filter(|&units| units != unknown))
 }
 
-/// Whether the samples of the first codec of a description are big-endian and not taken for such.
+/// Whether the samples of the first codec in a description are big-endian, although the demuxer reads them as
+/// little-endian.
 pub(super) fn is_big_endian(description: &[u8]) -> bool {
     let Some(entry) = description.get(8..) else { return false };
     BIG_ENDIAN.iter().any(|name| entry.get(4..8) == Some(&name[..]))
         && !entry.windows(LITTLE_ENDIAN.len()).any(|window| window == LITTLE_ENDIAN)
 }
 
-/// The body of a box, whose start is the present position.
+/// Reader of the body of a box, which starts at the current position.
 pub(super) fn within(file: &mut impl Read, body: &Range<u64>) -> impl Read {
     BufReader::new(file.take(body.end - body.start))
 }
 
-/// The edits that are not empty.
+/// Reads the edits that are not empty.
 pub(super) fn edits(file: &mut impl Read) -> io::Result<Edits> {
     let version = array::<4>(file)?[0];
     let entries = u32::from_be_bytes(array(file)?);
@@ -93,7 +94,7 @@ pub(super) fn edits(file: &mut impl Read) -> io::Result<Edits> {
     Ok(edits)
 }
 
-/// A table of durations.
+/// Reads a table of packet durations.
 pub(super) fn durations(file: &mut impl Read) -> io::Result<Durations> {
     let entries = u64::from(u32_at(&array::<8>(file)?, 4));
     let mut durations = Durations { entries, ..Durations::default() };
@@ -106,8 +107,8 @@ pub(super) fn durations(file: &mut impl Read) -> io::Result<Durations> {
     Ok(durations)
 }
 
-/// Whether one of the places in a table, of so many bytes each, is not behind the one before it.
-pub(super) fn falls_back<const BYTES: usize>(file: &mut impl Read) -> io::Result<bool> {
+/// Whether an offset in a table, of `BYTES` bytes each, is not greater than the previous one.
+pub(super) fn is_out_of_order<const BYTES: usize>(file: &mut impl Read) -> io::Result<bool> {
     let count = u32_at(&array::<8>(file)?, 4);
     let mut last = None;
     for _ in 0..count {

@@ -118,7 +118,7 @@ fn fragments_cannot_hold_more_packets_than_the_file_has_bytes() {
     };
     assert_eq!(start(fragment(&[32])), None);
     assert!(read(fragment(&[33])).is_err());
-    // All of them together.
+    // The limit applies to all runs together.
     assert_eq!(start(fragment(&[24, 24])), None);
     assert!(read(fragment(&[24, 25])).is_err());
     assert_eq!(start([fragment(&[40]), fragment(&[24])].concat()), None);
@@ -156,7 +156,7 @@ fn tables_that_keep_the_demuxer_busy_are_refused() {
     let many = [&[[0, 1]; 60_000][..], &[[400_000, 1]]].concat();
     assert!(is_unsupported(behind(table(b"soun", &many), 400_000)));
     assert!(!is_unsupported(behind(table(b"vide", &many), 400_000)), "hidden from the demuxer");
-    // Ten hours of packets of 21 ms that are as long, and an hour of which no two are.
+    // Ten hours of packets of 21 ms of equal duration, and an hour in which no two consecutive ones are equal.
     assert!(!is_unsupported(behind(table(b"soun", &[[1_700_000, 1_024]]), 1_000_000)));
     let unlike: Vec<_> = (0..169_000).map(|n| [1, 1_023 + n % 2]).collect();
     assert!(!is_unsupported(behind(table(b"soun", &unlike), 169_000 * 60)));
@@ -230,7 +230,7 @@ fn samples_out_of_order_are_refused() {
     };
     assert!(!is_unsupported(file(&[part(1, [run(5), run(9)].concat()), part(2, run(2))])));
     assert!(is_unsupported(file(&[part(1, [run(9), run(5)].concat())])));
-    // Of the second fragment, before the first.
+    // The second fragment has its samples before those of the first.
     let back = |at: u64| boxed(b"traf", &[full(b"tfhd", 1, &[1, 0, at as u32]), run(0)].concat());
     let start = boxed(b"moov", &track_of(b"soun", 1, &[]));
     let both =
@@ -275,7 +275,7 @@ fn missing_fragments_are_found_by_their_times() {
     assert_eq!(without(2), [(40, 21)]);
     assert_eq!(without(3), [(61, 40)]);
     assert_eq!(gaps(&[&whole[..2], &whole[3..4], &whole[5..]].concat()), [(40, 21), (80, 20)]);
-    // One that comes again is no gap.
+    // A repeated fragment is no gap.
     assert_eq!(gaps(&[&whole[..1], &whole].concat()), []);
 }
 
@@ -295,7 +295,7 @@ fn the_declared_end_of_the_audio_is_found_and_a_cut_is_noticed() {
     assert_eq!(seconds(&[track(mdhd(0, &[0, 0, 0x13, 0x88]))], &[]), Some(5.0));
     assert_eq!(seconds(&[track(mdhd(1, &[0, 0, 0, 0, 0, 0, 0x13, 0x88]))], &[]), Some(5.0));
     assert_eq!(seconds(&[track(mdhd(0, &[0xff; 4]))], &[]), None, "unknown");
-    // A file in fragments declares how long all of them are, which is no one's length among several tracks.
+    // A fragmented file declares the duration of all fragments, which is not that of one track among several.
     let mvhd = boxed(b"mvhd", &[&[0; 12][..], &500_u32.to_be_bytes(), &[0; 8]].concat());
     let mehd = boxed(b"mvex", &boxed(b"mehd", &[[0; 4], 2_000_u32.to_be_bytes()].concat()));
     let all = [mvhd, mehd].concat();

@@ -1,8 +1,8 @@
-//! The boxes of a file, one after the other.
+//! Traversal of the boxes of a file.
 
 use super::tables::{
-    Durations, Edits, FREE, cut_box, duration, durations, edits, falls_back, header_times, is_big_endian,
-    u32_at, within,
+    Durations, Edits, FREE, cut_box, duration, durations, edits, header_times, is_big_endian,
+    is_out_of_order, u32_at, within,
 };
 use super::{EditLength, EditStart, Index};
 use crate::error::ReadError;
@@ -11,86 +11,88 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-/// Boxes at the top of a file (ISO/IEC 14496-12, table 1): what begins with another name behind the last of them is no
-/// part of it.
+/// Names of top-level boxes (ISO/IEC 14496-12, table 1). Data with another name after the last of them are no part of
+/// the file.
 const TOP: [&[u8; 4]; 12] = [
     b"moov", b"mdat", b"moof", b"mfra", b"free", b"skip", b"meta", b"udta", b"uuid", b"sidx", b"styp",
     b"emsg",
 ];
 
-/// What of a file is read from the wrong places: the demuxer takes a place into account only if it lies behind the last packet.
+/// Reason to reject a file that would be read from wrong positions: the demuxer ignores a position that is not after
+/// the last packet.
 const OUT_OF_ORDER: &str = "an MP4 file whose samples are out of order";
 
 /// Nesting depth of the boxes that are read: moov, trak, mdia, minf, stbl.
 const DEPTH: u32 = 5;
 
-/// Limit on boxes; hours in fragments of a second need fewer.
+/// Limit on the number of boxes; hours of fragments of 1 s need fewer.
 pub(super) const MAX_BOXES: u32 = 1_000_000;
 
-/// Limit on the steps of the demuxer through its tables, for each byte of a file. AAC in packets of 60 bytes, of which no two are
-/// as long, needs as many in three hours.
+/// Limit on the steps of the demuxer through its tables, per byte of a file. AAC in packets of 60 bytes reaches it in
+/// three hours, if no two consecutive packets have equal durations.
 const STEPS_PER_BYTE: u64 = 1 << 12;
 
 /// Steps that a fragment without packets counts as.
 const IDLE_STEPS: u64 = 4;
 
-/// The rate of an edit that plays as fast as it was recorded; some programs leave it out.
+/// Rate of an edit at normal speed; some programs write zero.
 const NORMAL_RATE: u32 = 1 << 16;
 
 /// Limit on the description of a codec, bytes.
 const MAX_DESCRIPTION: u64 = 1 << 16;
 
-/// A walk over the boxes of a file.
+/// State of the traversal.
 #[derive(Default)]
 pub(super) struct Walk {
     /// Bytes of the file.
     length: u64,
     boxes: u32,
-    /// The present box: where it begins, and how.
+    /// Position and header of the current box.
     place: (u64, [u8; 8]),
     tracks: u32,
     audio_tracks: usize,
     track: Track,
-    /// The audio track so far: its identity, and whether it is enabled.
+    /// Audio track chosen so far: its identifier, and whether it is enabled.
     chosen: Option<(Option<u32>, bool)>,
-    /// Where it begins.
+    /// Position of the chosen track.
     chosen_at: u64,
-    /// Where tracks begin, and how.
+    /// Positions and headers of all tracks.
     track_places: Vec<(u64, [u8; 8])>,
-    /// What fragments have in common, for each track: where it begins and how, its identity, and the duration of its packets.
+    /// Defaults of the fragments of each track: position and header of the box, identifier of the track, and packet
+    /// duration.
     defaults: Vec<((u64, [u8; 8]), u32, u32)>,
     start: Option<EditStart>,
-    /// Duration of its edit, in units of the whole.
+    /// Duration of the edit of the chosen track, in units of the file.
     edit_duration: Option<u64>,
     is_fragmented: bool,
     /// Packets of all fragments.
     packets: u64,
-    /// The fragments of that track.
+    /// Current part of a track in a fragment.
     fragment: Fragment,
-    /// Where the box of the present one begins, and whether it has had one of that track.
+    /// Position of the current fragment, and whether it contains packets of the chosen track.
     fragment_at: u64,
     is_present: bool,
-    /// Where the last run of packets begins.
+    /// Position of the last run of packets.
     run_at: u64,
-    /// Steps of the demuxer, and how many it takes through what has no packet since the last one.
+    /// Steps of the demuxer, and its steps through parts without packets since the last packet.
     steps: u64,
     idle_steps: u64,
-    /// Duration of all packets so far, and when the next one is due.
+    /// Duration of all packets so far, and expected time of the next one, in units of the track.
     elapsed: u64,
     due: Option<u64>,
     gaps: Vec<(u64, u64)>,
-    /// Duration of that track and units a second.
+    /// Declared duration of the chosen track, and its units per second.
     declared: Option<(u64, u32)>,
-    /// Units a second, and duration of all fragments.
+    /// Units per second of the file, and declared duration of all fragments.
     time_scale: Option<u32>,
     fragments: Option<u64>,
     cut: Option<(u64, [u8; 8])>,
     excess: bool,
-    /// What of the first audio track would be read as something else.
+    /// Property of the chosen audio track that the demuxer would read wrongly.
     unsupported: Option<&'static str>,
 }
 
-/// Boxes of a track, as far as they were read.
+/// Contents of the boxes of a track that have been read.
 #[derive(Default)]
 struct Track {
     is_audio: bool,
@@ -108,22 +110,22 @@ struct Track {
 #[derive(Default)]
 struct Fragment {
     track: Option<u32>,
-    /// Where places in it count from, if that is not its start.
+    /// Base of the positions in it, if not the start of the fragment.
     base: Option<u64>,
     /// Duration of a packet without its own.
     default_duration: Option<u32>,
-    /// When it begins.
+    /// Start time.
     time: Option<u64>,
     runs: u64,
     packets: u64,
     steps: u64,
-    /// Duration of the packets that have their own, and how many have not.
+    /// Duration of the packets that have their own, and number of packets without.
     duration: u64,
     without_duration: u64,
 }
 
 impl Walk {
-    /// A walk over a whole file.
+    /// Walks over all boxes of a file.
     pub(super) fn over(file: &mut (impl Read + Seek)) -> Result<Self, ReadError> {
         let length = file.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
         let mut walk = Self { length, ..Self::default() };
@@ -132,7 +134,7 @@ impl Walk {
         Ok(walk)
     }
 
-    /// What it has found.
+    /// Returns the index, from the boxes that were read.
     pub(super) fn index(self) -> Result<Index, ReadError> {
         if self.excess {
             return Err(ReadError::NotAudio("its index announces more than it can hold".into()));
@@ -142,7 +144,7 @@ impl Walk {
         }
         let seconds =
             |(units, scale): (u64, u32)| (units > 0 && scale > 0).then(|| units as f64 / f64::from(scale));
-        // The length of the whole is that of the only track.
+        // With a single track, the duration of all fragments is its duration.
         let of_all = self.fragments.zip(self.time_scale).filter(|_| self.tracks == 1);
         let declared = self.declared.and_then(seconds).or_else(|| of_all.and_then(seconds));
         let edit = self.edit_duration.filter(|&duration| duration > 0 && !self.is_fragmented);
@@ -196,7 +198,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Reads a box of this name, from the start of its body, which is the present position.
+    /// Reads a box with a name. The current position is the start of its body.
     fn read_box(
         &mut self,
         file: &mut (impl Read + Seek),
@@ -243,7 +245,7 @@ impl Walk {
                 let version = array::<4>(file)?[0];
                 self.fragments = duration(file, version)?;
             }
-            // That of the data in QuickTime is of another kind.
+            // QuickTime files have a second handler, for the data.
             b"hdlr" => self.track.is_audio |= &array::<12>(file)?[8..] == b"soun",
             b"stsd" => {
                 let mut description = Vec::new();
@@ -252,8 +254,8 @@ impl Walk {
             }
             b"elst" => self.track.edits = edits(&mut within(file, &body))?,
             b"stts" => self.track.durations = durations(&mut within(file, &body))?,
-            b"stco" => self.track.is_out_of_order |= falls_back::<4>(&mut within(file, &body))?,
-            b"co64" => self.track.is_out_of_order |= falls_back::<8>(&mut within(file, &body))?,
+            b"stco" => self.track.is_out_of_order |= is_out_of_order::<4>(&mut within(file, &body))?,
+            b"co64" => self.track.is_out_of_order |= is_out_of_order::<8>(&mut within(file, &body))?,
             b"trex" => {
                 let header: [u8; 16] = array(file)?;
                 self.defaults.push((self.place, u32_at(&header, 4), u32_at(&header, 12)));
@@ -294,7 +296,7 @@ impl Walk {
         const PLACE: u32 = 1;
         const FIRST_FLAGS: u32 = 4;
         const DURATIONS: u32 = 0x100;
-        /// Durations, sizes, flags and offsets of time: four bytes each.
+        /// Durations, sizes, flags and time offsets: four bytes each.
         const FIELDS: u32 = 0xf00;
         let header: [u8; 8] = array(file)?;
         let (flags, count) = (u32_at(&header, 0), u64::from(u32_at(&header, 4)));
@@ -318,7 +320,7 @@ impl Walk {
         if flags & DURATIONS == 0 {
             self.fragment.without_duration += count;
         } else {
-            // It sums those before a packet.
+            // The demuxer sums the durations before a packet.
             of_each += count / 2;
             let others = 4 * (u64::from((flags & FIELDS).count_ones()) - 1);
             for _ in 0..count {
@@ -333,18 +335,18 @@ impl Walk {
         Ok(())
     }
 
-    /// Whether the present part of a fragment is of the track to read.
+    /// Whether the current part of a fragment belongs to the chosen track.
     fn is_of_chosen(&self) -> bool {
         self.chosen.is_none_or(|(id, _)| id == self.fragment.track)
     }
 
-    /// Compares the time of a part of a fragment with the end of the one before it.
+    /// Ends a part of a track in a fragment: records a gap if its time is after the end of the previous part.
     fn end_fragment(&mut self) {
         if !self.is_of_chosen() {
             return;
         }
         let fragment = std::mem::take(&mut self.fragment);
-        // The demuxer reads the last of them.
+        // The demuxer reads only the last part.
         if self.is_present {
             self.unsupported.get_or_insert("an MP4 fragment with several parts of a track");
         }
@@ -371,7 +373,8 @@ impl Walk {
         self.elapsed = self.elapsed.saturating_add(duration);
     }
 
-    /// The starts of the boxes of all tracks but the one to read, if there is one, as those of free space.
+    /// Returns patches that turn the boxes of all tracks but the chosen one into free space; none without a chosen
+    /// track.
     fn hidden(&self) -> BTreeMap<u64, [u8; 8]> {
         let Some((id, _)) = self.chosen else { return BTreeMap::new() };
         let mut is_first = true;
@@ -386,7 +389,7 @@ impl Walk {
             .collect()
     }
 
-    /// Keeps the duration and the start of the track if it is the one to read.
+    /// Chooses the current track if it is the best audio track so far, and keeps its start and duration.
     fn end_track(&mut self, at: u64) {
         let Track { is_audio: true, id, is_enabled, time_scale, duration, edits, durations, .. } =
             &self.track

@@ -22,7 +22,7 @@ fn mended(bytes: &[u8]) -> (Vec<u8>, u64, u64, bool) {
     (result, lost.gaps.load(Relaxed), lost.samples.load(Relaxed), lost.ends_early.load(Relaxed))
 }
 
-/// What searches a megabyte for the end of each takes minutes.
+/// A search of a megabyte for the end of each would take minutes.
 #[test]
 fn lyrics_without_an_end_are_damage() {
     let damaged: Vec<u8> =
@@ -54,7 +54,7 @@ fn sound_streams_stay_what_they_are() {
 fn tags_behind_frames_are_no_damage() {
     let mut id3v1 = b"TAG".to_vec();
     id3v1.resize(128, b' ');
-    // Items, among them a picture of several frames, and what is before and behind them.
+    // Items, which may be longer than several frames, with a header and a footer.
     let ape = |has_header: bool, item_bytes: usize| {
         let size = (item_bytes as u32 + 32).to_le_bytes();
         let part = |flags: u32| {
@@ -82,7 +82,7 @@ fn tags_behind_frames_are_no_damage() {
             let joined = [&frames[..], tag, &frames].concat();
             assert_eq!(mended(&joined), (joined.clone(), 0, 0, false));
         }
-        // Lyrics without an end do not make damage of those behind them.
+        // Lyrics without an end do not cause damage to later lyrics.
         let mut damaged = [&frames[..], LYRICS, &frames, &lyrics, &id3v1, &frames].concat();
         assert_eq!(mended(&damaged).1, 1);
         damaged.drain(frames.len()..frames.len() + LYRICS.len());
@@ -147,14 +147,14 @@ fn damage_at_the_start_does_not_hide_further_damage() {
                 bytes[first..first + count].iter_mut().for_each(|frame| frame.fill(0x55));
                 bytes[50..53].iter_mut().for_each(|frame| frame.fill(0x55));
                 let (result, gaps, lost, _) = mended(&[before, &bytes.concat()].concat());
-                // Of what is before the first frame, the length in frames is unknown.
+                // The number of frames lost before the first is unknown.
                 let mended_at_start = if first == 1 && before.is_empty() { count as u64 } else { 0 };
                 let expected = (1 + u64::from(mended_at_start > 0), (3 + mended_at_start) * samples);
                 assert_eq!((gaps, lost), expected, "{first} {count} {}", before.len());
                 assert!(result.ends_with(&bytes[53..].concat()));
             }
         }
-        // The frames of a track in a container are its own.
+        // The frames in a container are those of a track.
         let contained = [&b"\x1a\x45\xdf\xa3"[..], &sound[..9].concat(), &[0; 900], &sound.concat()];
         assert_eq!(mended(&contained.concat()), (contained.concat(), 0, 0, false));
     }
@@ -217,7 +217,7 @@ fn damage_anywhere_is_as_long_as_what_replaces_it() {
             let mut bytes = sound.clone();
             let at = seed * 7_919 % bytes.len();
             let end = bytes.len().min(at + 1 + seed * 31 % (9 * frame.bytes));
-            // A header of which a part is left may be of another length.
+            // A partly overwritten header may declare another length.
             if [at, end].iter().any(|place| (1..HEADER).contains(&(place % frame.bytes))) {
                 continue;
             }
@@ -226,7 +226,7 @@ fn damage_anywhere_is_as_long_as_what_replaces_it() {
             let replaced = (lost / frame.samples) as usize;
             let found = result.len() + replaced * (frame.bytes - frame.silent().len());
             assert_eq!(found, bytes.len(), "{seed}: {at} to {end}");
-            // Of headers that are damaged, but for the first and those at the end.
+            // Number of damaged headers, except the first and those at the end.
             let headers = (1..60).filter(|n| (at..end).contains(&(n * frame.bytes))).count();
             let is_last = end > 57 * frame.bytes;
             assert!(at < frame.bytes || is_last || (replaced, gaps > 0) == (headers, headers > 0), "{seed}");
@@ -234,7 +234,7 @@ fn damage_anywhere_is_as_long_as_what_replaces_it() {
     }
 }
 
-/// Any bytes come out again, or silence for some of them, without end or panic.
+/// Any bytes are returned, or silence for some of them, without an endless loop or a panic.
 #[test]
 fn garbage_is_survived() {
     let sound = frames(false, 40).concat();

@@ -36,7 +36,7 @@ fn zeros_behind_the_last_page_are_found() {
     let pages = [whole_page(2, 0, 1, 0, &[19]), whole_page(4, 7, 1, 1, &[9])].concat();
     for sound in [7, 0] {
         let mut pages = pages.clone();
-        // Of the last packet.
+        // The end of the last packet.
         let end_of_pages = pages.len();
         pages[end_of_pages - 5..].fill(sound);
         for zeros in [0, 1, 100, 1 << 17, 300_000] {
@@ -106,7 +106,7 @@ fn holes_between_pages_are_noted() {
 #[test]
 fn tracks_and_holes_take_no_memory_by_their_number() {
     let count = MAX_KEPT as u32 + 100;
-    // The numbers of the pages of a track leave one out.
+    // The page numbers of a track skip one.
     let pages =
         |track: u32| [0, 1, 3].map(|number| whole_page(0, i64::from(number), track, number, &[1])).concat();
     let bytes: Vec<u8> = (0..count).rev().flat_map(pages).collect();

@@ -61,7 +61,7 @@ fn leftovers_go_and_what_is_being_written_stays() {
     for name in [".alphamf-left.part", ".alphamf-mine", "b.part"] {
         fs::write(folder.path().join(name), "x").unwrap();
     }
-    // As if by another run.
+    // Simulates another run.
     SWEPT.lock().unwrap().remove(&fs::canonicalize(folder.path()).unwrap());
     write_atomic(folder.path().join("b"), b"b").unwrap();
     being_written.persist().unwrap();
@@ -82,7 +82,7 @@ fn a_file_that_appears_meanwhile_stays() {
         assert!(error.to_string().contains("has appeared"), "{error}");
         let content = fs::read_to_string(&path).unwrap();
         assert_eq!((content.as_str(), names(&folder)), ("another's", vec!["a".into(), "link".into()]));
-        // Not even before it has begun.
+        // A file that existed before is kept, too.
         let file = OutputFile::create_new(written).unwrap();
         assert_eq!(file.persist().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         fs::remove_file(&path).unwrap();

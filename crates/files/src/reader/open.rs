@@ -1,4 +1,4 @@
-//! Opening: which decoder reads a file or a stream, by its first bytes.
+//! Opening of files and streams: choice of the decoder by the first bytes.
 
 use super::{Decoder, MAX_HELD_BYTES, Reader, guarded};
 use crate::compressed::CompressedDecoder;
@@ -13,7 +13,7 @@ use alphamf_signal::{check_channels, check_sample_rate};
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// The start of a WAV file with an open length, as another demuxer refuses a file whose samples go beyond a wrong one.
+/// Start of a WAV file without a declared length, for a demuxer that rejects samples beyond a wrong length.
 const OPEN_RIFF: [u8; 8] = *b"RIFF\xff\xff\xff\xff";
 
 impl Reader {
@@ -33,7 +33,7 @@ impl Reader {
             }
             FileKind::Flac => {
                 let place = bytes.stream_position().map_err(ReadError::Io)?;
-                // Errors are left to the decoder, which meets them again.
+                // Errors are ignored, as the decoder reports them.
                 let (mut metadata, channel_mask) = Metadata::of_flac(&mut bytes).unwrap_or_default();
                 tag.into_iter().for_each(|tag| metadata.push_id3(tag));
                 bytes.seek(SeekFrom::Start(place)).map_err(ReadError::Io)?;
@@ -55,7 +55,7 @@ impl Reader {
         }
     }
 
-    /// Opens a file of WAV or its kin behind an ID3 tag, if there is one.
+    /// Opens a WAV, Wave64 or AU file, after an ID3 tag if there is one.
     fn wav_from_source(
         name: &Path,
         kind: FileKind,
@@ -66,25 +66,25 @@ impl Reader {
         let start = bytes.stream_position().map_err(ReadError::Io)?;
         match read_header(kind, &mut bytes) {
             Ok(header) => {
-                let (header, behind) = look_around(&mut bytes, header, tag)?;
-                let mut this = Self::from_wav(name, &header, behind.length, Box::new(bytes));
-                this.metadata = behind.metadata;
+                let (header, trailer) = complete_header(&mut bytes, header, tag)?;
+                let mut this = Self::from_wav(name, &header, trailer.length, Box::new(bytes));
+                this.metadata = trailer.metadata;
                 if let Decoder::Pcm(decoder) = &mut this.decoder {
-                    decoder.data_follow = behind.data_follow;
+                    decoder.data_follow = trailer.data_follow;
                 }
                 Ok(this)
             }
             // ADPCM, for example.
             Err(ReadError::Unsupported(reason)) if kind == FileKind::Wav => {
                 bytes.seek(SeekFrom::Start(start)).map_err(ReadError::Io)?;
-                // Errors are left to the decoder, which meets them again.
+                // Errors are ignored, as the decoder reports them.
                 let header = wav::read_header_of_bytes(&mut bytes);
-                let around = header.and_then(|header| look_around(&mut bytes, header, tag));
+                let around = header.and_then(|header| complete_header(&mut bytes, header, tag));
                 let source = Patched::new(bytes.into_inner(), start, OPEN_RIFF).map_err(ReadError::Io)?;
                 let mut this =
                     Self::from_compressed(name, || CompressedDecoder::open(Box::new(source), length))
                         .map_err(|error| refused(reason, error))?;
-                this.metadata = around.map(|(_, behind)| behind.metadata).unwrap_or_default();
+                this.metadata = around.map(|(_, trailer)| trailer.metadata).unwrap_or_default();
                 Ok(this)
             }
             Err(error) => Err(error),
@@ -135,7 +135,7 @@ impl Reader {
         }
     }
 
-    /// Like [`Reader::wav_from_source`], of a stream.
+    /// Like [`Reader::wav_from_source`], for a stream.
     fn wav_from_bytes(
         name: &Path,
         kind: FileKind,
@@ -203,24 +203,26 @@ impl Reader {
     }
 }
 
-/// A header with the ID3 tag before it and a length that can be believed, and what is behind the samples, at which the file stands.
-fn look_around(
+/// Adds the preceding ID3 tag to a header, checks its length, and reads the part after the samples. The file must be at
+/// its first sample.
+fn complete_header(
     bytes: &mut (impl Read + Seek),
     mut header: wav::WavHeader,
     tag: Option<Vec<u8>>,
-) -> Result<(wav::WavHeader, wav::Behind), ReadError> {
+) -> Result<(wav::WavHeader, wav::Trailer), ReadError> {
     tag.into_iter().for_each(|tag| header.metadata.push_id3(tag));
-    wav::believe_length(bytes, &mut header).map_err(ReadError::Io)?;
-    let behind = wav::look_behind(bytes, &header)?;
-    Ok((header, behind))
+    wav::confirm_length(bytes, &mut header).map_err(ReadError::Io)?;
+    let trailer = wav::read_trailer(bytes, &header)?;
+    Ok((header, trailer))
 }
 
-/// Whether these are the first bytes of a format that is read without the ID3 tag before it.
+/// Whether these are the first bytes of a format that is read without a preceding ID3 tag.
 fn is_tagged(start: &[u8]) -> bool {
     matches!(FileKind::of(start), FileKind::Wav | FileKind::Flac)
 }
 
-/// The first bytes of a file, and the ID3 tag before them if they are those of WAV or FLAC; leaves the file at them.
+/// Reads the first bytes of a file, and a preceding ID3 tag if they are those of WAV or FLAC. Leaves the file at the
+/// first bytes.
 fn skip_tag(bytes: &mut (impl Read + Seek)) -> Result<(Vec<u8>, Option<Vec<u8>>), ReadError> {
     let start = start_of(bytes)?;
     if let Some(tag_bytes) = id3_bytes(&start) {
@@ -240,7 +242,7 @@ fn skip_tag(bytes: &mut (impl Read + Seek)) -> Result<(Vec<u8>, Option<Vec<u8>>)
     Ok((start, None))
 }
 
-/// Like [`skip_tag`], of a stream: takes the first bytes of it, with a tag before anything but WAV and FLAC.
+/// Like [`skip_tag`], for a stream: consumes the first bytes, which include the tag except before WAV and FLAC.
 fn take_tag(stream: &mut impl Read) -> Result<(Vec<u8>, Option<Vec<u8>>), ReadError> {
     let mut start = start_of(stream)?;
     if let Some(tag_bytes) = id3_bytes(&start).filter(|&bytes| bytes <= MAX_START) {
@@ -255,7 +257,7 @@ fn take_tag(stream: &mut impl Read) -> Result<(Vec<u8>, Option<Vec<u8>>), ReadEr
     Ok((start, None))
 }
 
-/// Why a WAV file is refused by both ways of reading it. ADPCM is read, so that it is this file of it that is wrong.
+/// Error of a WAV file that both decoders reject. ADPCM is supported, so that the second error is the reason.
 fn refused(of_header: String, error: ReadError) -> ReadError {
     if of_header == wav::ADPCM { error } else { ReadError::Unsupported(of_header) }
 }

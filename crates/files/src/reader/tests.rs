@@ -98,7 +98,7 @@ fn truncation_at_every_byte_is_noticed() {
     }
 }
 
-/// A header may announce what it likes: what is allocated follows what is there.
+/// Allocations depend on the bytes that are present, not on the lengths that a header declares.
 #[test]
 fn huge_announcements_cost_nothing() {
     let folder = TempDir::new().unwrap();
@@ -141,7 +141,7 @@ fn blocks_make_up_the_whole() {
 
 #[test]
 fn a_live_stream_is_read_as_it_comes() {
-    /// Gives three bytes at a time, and fails if asked for more than is needed.
+    /// Returns three bytes at a time, and fails if asked for more than is needed.
     struct Trickle(Vec<u8>, usize);
     impl Read for Trickle {
         fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
@@ -160,7 +160,7 @@ fn a_live_stream_is_read_as_it_comes() {
     assert_eq!(reader.read_block(20).unwrap()[0].len(), 20);
     assert!(matches!(reason(Path::new("stdin"), reader.read_block(1)), ReadError::Io(_)));
 
-    // What has come is given out, whether or not the header declares how much is to come.
+    // Available samples are returned, whether or not the header declares a length.
     for length in [None, Some(1_000)] {
         let mut bytes = wav::header(&spec(2, SampleFormat::Int16), length, false, &[], 0);
         bytes.extend([1; 80]);
@@ -233,7 +233,7 @@ fn silent_mp3(frames: usize) -> Vec<u8> {
     frame.repeat(frames)
 }
 
-/// Video data hold bytes that pass for headers of MPEG audio.
+/// Video data contain bytes that resemble headers of MPEG audio.
 #[test]
 fn stray_frame_headers_are_no_recording() {
     let frame = silent_mp3(1);
@@ -335,7 +335,7 @@ fn wide_differences_in_flac_are_refused() {
     assert!(matches!(reason(Path::new("a.flac"), read(8)), ReadError::Unsupported(_)));
 }
 
-/// As recorders leave them that were stopped.
+/// Files of interrupted recorders.
 #[test]
 fn au_without_a_length_is_read_to_its_end() {
     for length in [0, u32::MAX] {
@@ -346,7 +346,7 @@ fn au_without_a_length_is_read_to_its_end() {
     }
 }
 
-/// Of Apple's programs and of libsndfile. ffmpeg takes them for samples of 16 bits.
+/// Samples of Apple's programs and of libsndfile. ffmpeg reads them as samples of 16 bits.
 #[test]
 fn little_endian_samples_of_aiff_c_are_read() {
     let rate = [0x40, 0x0b, 0xfa, 0, 0, 0, 0, 0, 0, 0];
@@ -373,7 +373,7 @@ fn little_endian_samples_of_aiff_c_are_read() {
     }
 }
 
-/// As SoX writes it to a pipe.
+/// A file that SoX wrote to a pipe.
 #[test]
 fn aiff_of_open_length_is_read_to_its_end() {
     let rate = [0x40, 0x0b, 0xfa, 0, 0, 0, 0, 0, 0, 0];

@@ -110,7 +110,7 @@ fn chunks_may_come_in_any_number_and_the_format_may_be_extended() {
             channel_mask: Some(3),
             metadata: read.metadata.clone(),
             rest: Some(Rest { skip: 0, is_odd: false, big_endian: false }),
-            doubtful_bytes: None,
+            placeholder_bytes: None,
         }
     );
     for (tag, bits, bytes, kind) in [
@@ -164,7 +164,7 @@ fn a_length_like_a_placeholder_is_believed_if_the_file_is_that_long() {
         file.seek(SeekFrom::End(0)).unwrap();
         io::Write::write_all(&mut file, rest).unwrap();
         file.seek(SeekFrom::Start(start.len() as u64)).unwrap();
-        believe_length(&mut file, &mut header).unwrap();
+        confirm_length(&mut file, &mut header).unwrap();
         assert_eq!(file.stream_position().unwrap(), start.len() as u64);
         assert_eq!(header.length.is_some(), header.rest.is_some());
         header.length

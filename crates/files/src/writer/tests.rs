@@ -25,7 +25,7 @@ fn spec(sample_rate: u32, channels: usize, format: SampleFormat, container: Cont
     OutputSpec { sample_rate, channels, format, container, length: None, channel_mask: None, dither: None }
 }
 
-/// A stream whose bytes can be looked at.
+/// A stream whose bytes can be inspected.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -70,7 +70,7 @@ fn what_is_written_is_read_again() {
 fn another_library_reads_our_files_and_we_its() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("a.wav");
-    // It knows no floats of 64 bits.
+    // `hound` does not support floats of 64 bits.
     for format in FORMATS.into_iter().filter(|format| format.bits() <= 32) {
         for count in [1, 2, 3] {
             let signal = Signal::new(16_000, format, channels(count, 301)).unwrap();

@@ -1,8 +1,8 @@
 //! Convergence diagnostics, and divergence of draws from a known density.
 //!
-//! The estimators are those of Vehtari and others (2021), "Rank-normalization, folding, and localization: an
-//! improved R-hat", and agree with the package `arviz` to rounding. A set of chains is a slice of equally long
-//! slices, one number per draw; functions panic if lengths differ, and return NaN if a draw is.
+//! The estimators are those of Vehtari and others (2021), "Rank-normalization, folding, and localization: an improved
+//! R-hat", and agree with the package `arviz` to rounding. A set of chains is a slice of equally long slices, one
+//! number per draw; functions panic if lengths differ, and return NaN if a draw is NaN.
 
 mod warnings;
 
@@ -10,10 +10,10 @@ use num_complex::Complex;
 
 pub use warnings::Warning;
 
-/// The chains of a trace of `chains` interleaved ones (HAMCMC, HMC-BFGS and MH-BFGS: see
-/// [`Sampler::chains`](super::Sampler::chains)), equally long; draws at the end that would make some longer are left
-/// out. A draw is correlated with that of the same chain, `chains` draws ago, and hardly with its neighbours: an
-/// estimate that sums autocorrelations until they vanish takes the whole trace for independent draws.
+/// Splits the trace of `chains` interleaved chains (HAMCMC, HMC-BFGS and MH-BFGS: see
+/// [`Sampler::chains`](super::Sampler::chains)) into equally long chains; drops surplus draws at the end. A draw is
+/// correlated with the previous draw of its own chain, `chains` draws earlier, and hardly with its neighbours. An
+/// estimate that sums autocorrelations until they vanish would therefore treat the unsplit trace as independent draws.
 #[must_use]
 pub fn interleaved(trace: &[f64], chains: usize) -> Vec<Vec<f64>> {
     let chains = chains.max(1);
@@ -52,8 +52,8 @@ pub fn autocorrelation(chain: &[f64]) -> Vec<f64> {
     covariance.iter().map(|value| value / variance).collect()
 }
 
-/// The effective sample size of the papers, `n / (1 + 2 sum of the first max_lag autocorrelations)`
-/// (`quasi-newton-hmc` section 5.1, with `max_lag` 500). It can be negative on an unlucky chain.
+/// The effective sample size of the papers, `n / (1 + 2 sum of the first max_lag autocorrelations)` (`quasi-newton-hmc`
+/// section 5.1, with `max_lag` 500). It can be negative by chance.
 #[must_use]
 pub fn effective_size_to_lag(chain: &[f64], max_lag: usize) -> f64 {
     let correlation = autocorrelation(chain);
@@ -102,7 +102,7 @@ fn effective_size<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
         }
         t += 2;
     }
-    // The lags that count in full end before `last`: there are none if the loop did not run.
+    // Lags below `last` have full weight, lag `last` half of it; `last` is 0 if the loop did not run.
     let last = t - 1;
     if even > 0.0 {
         rho[last] = even;
@@ -123,7 +123,7 @@ fn effective_size<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     draws / time.max(1.0 / draws.log10())
 }
 
-/// Halves of all chains; the middle draw of an odd chain is left out.
+/// Splits every chain into halves; drops the middle draw of a chain of odd length.
 #[track_caller]
 fn split<C: AsRef<[f64]>>(chains: &[C]) -> Vec<&[f64]> {
     let lengths = || chains.iter().map(|chain| chain.as_ref().len());
@@ -202,7 +202,7 @@ fn rank_normalise<C: AsRef<[f64]>>(chains: &[C]) -> Vec<Vec<f64>> {
     scores.chunks(n.max(1)).map(<[f64]>::to_vec).collect()
 }
 
-/// Bulk effective sample size: of the mean of the rank-normalised split chains.
+/// Returns the bulk effective sample size: that of the mean of the rank-normalised split chains.
 ///
 /// # Panics
 /// If chains differ in length.
@@ -211,9 +211,10 @@ pub fn effective_size_bulk<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     effective_size(&rank_normalise(&split(chains)))
 }
 
-/// Tail effective sample size: the smaller of those of the 5 % and 95 % quantiles, as indicators on the split chains. Where a
-/// quantile of a discrete parameter is its largest value, the indicator is that of lower values; in arviz all draws are within, and
-/// count as independent.
+/// Returns the tail effective sample size: the smaller of the effective sizes of the 5 % and 95 % quantiles. Each is
+/// the effective size of the indicator `draw <= quantile` on the split chains. If the quantile equals the largest draw
+/// (discrete parameters), the indicator is `draw < quantile`. In this case arviz counts all draws as below the quantile
+/// and as independent.
 ///
 /// # Panics
 /// If chains differ in length.
@@ -225,7 +226,7 @@ pub fn effective_size_tail<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     if pooled.is_empty() || pooled.iter().any(|draw| draw.is_nan()) {
         return f64::NAN;
     }
-    // The quantile between order statistics, as numpy and arviz interpolate it.
+    // Interpolates linearly between order statistics, as numpy and arviz do.
     let quantile = |share: f64| {
         let place = share * (pooled.len() - 1) as f64;
         let (low, high) = (pooled[place.floor() as usize], pooled[place.ceil() as usize]);
@@ -242,8 +243,9 @@ pub fn effective_size_tail<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     size(0.05).min(size(0.95))
 }
 
-/// Energy Bayesian fraction of missing information of one chain: the mean squared change of its energy over the
-/// variance (Betancourt 2016, "Diagnosing suboptimal cotangent disintegrations"). Below 0.3 momenta explore the energy slowly.
+/// Energy Bayesian fraction of missing information of one chain: the mean squared change of its energy divided by its
+/// variance (Betancourt 2016, "Diagnosing suboptimal cotangent disintegrations"). Below 0.3 momenta explore the energy
+/// slowly.
 #[must_use]
 pub fn energy_fraction(energies: &[f64]) -> f64 {
     let changes: f64 = energies.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
@@ -260,7 +262,8 @@ pub fn effective_size_mean<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     effective_size(&split(chains))
 }
 
-/// Monte Carlo standard error of the mean. Interleaved chains must be separated first ([`interleaved`]), or it is too small.
+/// Monte Carlo standard error of the mean. Split interleaved chains first ([`interleaved`]); otherwise the result is
+/// too small.
 ///
 /// # Panics
 /// If chains differ in length.
@@ -287,7 +290,7 @@ pub fn split_r_hat<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     potential_scale_reduction(&split(chains))
 }
 
-/// Rank-normalised split R-hat: the larger of that of the draws and that of their distances from the median.
+/// Rank-normalised split R-hat: the larger of the R-hat of the draws and the R-hat of their distances from the median.
 ///
 /// # Panics
 /// If chains differ in length.
@@ -299,7 +302,7 @@ pub fn rank_r_hat<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     if pooled.is_empty() {
         return f64::NAN;
     }
-    // Split chains are even in number.
+    // The number of pooled draws is even: both halves of a chain are equally long.
     let middle = pooled.len() / 2;
     let median = 0.5 * (pooled[middle - 1] + pooled[middle]);
     let folded: Vec<Vec<f64>> =
@@ -318,10 +321,10 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// `cells` equal cells between `low` and `high`.
+    /// Creates an empty histogram of `cells` equal cells between `low` and `high`.
     ///
     /// # Panics
-    /// Unless `low` is below `high`, both are finite, and there is a cell.
+    /// If `low` is not below `high`, the width is not finite, or `cells` is 0.
     #[must_use]
     pub fn new(low: f64, high: f64, cells: usize) -> Self {
         assert!(
@@ -340,8 +343,9 @@ impl Histogram {
         }
     }
 
-    /// `KL(draws || density)` in nats, both restricted to the interval, where `potential` is minus the log of the density up to a constant,
-    /// normalised over the interval by Simpson's rule in each cell. NaN if no draw is in the interval.
+    /// Returns `KL(draws || density)` in nats, with both restricted to the interval. `potential` is minus the log
+    /// density up to a constant; Simpson's rule in each cell normalises the density over the interval. NaN if no draw
+    /// is in the interval.
     #[must_use]
     pub fn divergence(&self, potential: impl Fn(f64) -> f64) -> f64 {
         if self.total == 0.0 {
@@ -353,11 +357,12 @@ impl Histogram {
                 [left, left + 0.5 * self.width, left + self.width].map(&potential)
             })
             .collect();
-        // Where the density is largest it is one: a constant neither overflows nor makes it vanish.
+        // Scales the density to a maximum of 1, so that a constant in the potential causes neither overflow nor
+        // underflow.
         let finite = potentials.iter().flatten().filter(|potential| potential.is_finite());
         let least = finite.fold(f64::INFINITY, |a: f64, &b| a.min(b));
         let density = |potential: f64| libm::exp(least - potential);
-        // Up to the factor that all cells share.
+        // Mass of a cell by Simpson's rule, up to a factor common to all cells.
         let mass = |ends: &[f64; 3]| density(ends[0]) + 4.0 * density(ends[1]) + density(ends[2]);
         let masses: Vec<f64> = potentials.iter().map(mass).collect();
         let normaliser: f64 = masses.iter().sum();

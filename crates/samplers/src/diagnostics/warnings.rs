@@ -8,50 +8,50 @@ use std::fmt;
 pub enum Warning {
     /// Steps diverged: an energy error above 1000 nats, a state that is not finite, or a move beyond all bounds.
     Divergences {
-        /// Divergences of all chains and blocks.
+        /// Number of divergences, over all chains and blocks.
         count: usize,
-        /// Steps of all chains and blocks.
+        /// Number of steps, over all chains and blocks.
         steps: usize,
-        /// Whether the sampler tests its moves; if not, diverged moves are among the draws.
+        /// Whether the sampler has an acceptance test; without one, diverged moves are among the draws.
         tested: bool,
         /// Whether the sampler has a step size, which may be too long.
         has_step: bool,
     },
     /// R-hat above 1.01, or not a number: the chains do not agree.
     RHat {
-        /// The parameter where it is largest.
+        /// The parameter with the largest R-hat.
         parameter: usize,
         /// Its R-hat.
         value: f64,
-        /// Whether longer chains may help: nothing more serious is wrong.
+        /// Whether longer chains may help, as there is no more serious warning.
         longer: bool,
     },
     /// Fewer than 400 effective draws.
     EffectiveSize {
-        /// The parameter where they are fewest.
+        /// The parameter with the fewest effective draws.
         parameter: usize,
-        /// Effective draws of the bulk.
+        /// Bulk effective sample size.
         bulk: f64,
-        /// Effective draws of the tails.
+        /// Tail effective sample size.
         tail: f64,
-        /// Whether longer chains may help: nothing more serious is wrong.
+        /// Whether longer chains may help, as there is no more serious warning.
         longer: bool,
     },
     /// An energy Bayesian fraction of missing information below 0.3.
     Energy {
-        /// The chain where it is lowest.
+        /// The chain with the lowest fraction.
         chain: usize,
         /// Its fraction.
         fraction: f64,
     },
     /// Trajectories of NUTS that ended at the maximum depth.
     Depth {
-        /// How many of all chains.
+        /// Number of these trajectories, over all chains.
         count: usize,
     },
     /// The draws of a sampler without an acceptance test fail `E[grad U] = 0` or `E[(theta - mean) grad U] = temperature`.
     Bias {
-        /// The parameter where they fail most.
+        /// The parameter with the largest deviation.
         parameter: usize,
         /// The deviation in standard errors.
         standard_errors: f64,
@@ -65,7 +65,7 @@ impl fmt::Display for Warning {
             Self::Divergences { count, steps, has_step: false, .. } => write!(
                 f,
                 "{count} of {steps} steps met a potential or derivatives that are not numbers: draws from there are missing; \
-                 mend or reparametrise the target"
+                 correct or reparametrise the target"
             ),
             Self::Divergences { count, steps, .. } if count >= steps => write!(
                 f,

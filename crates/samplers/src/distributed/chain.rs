@@ -1,4 +1,4 @@
-//! The chain: parts, the ring, and the three samplers.
+//! The distributed chain: data parts, the ring exchange and the three samplers.
 
 mod displacement;
 
@@ -16,31 +16,31 @@ use crate::vector::{add_scaled, dot};
 use crate::{InitialScale, SamplerError};
 use displacement::{Products, displacement};
 
-/// The side of the matrix of a block of unknowns.
+/// The matrix side to which a block of unknowns belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Unknowns of rows: they stay where the data of the rows are.
+    /// Row unknowns, which stay at the rank that holds the data of these rows.
     Rows,
-    /// Unknowns of columns: they travel.
+    /// Column unknowns, which move between ranks.
     Columns,
 }
 
-/// A posterior whose data are a matrix of blocks, each of which depends on one block of unknowns of its rows and one of
-/// its columns; see the [module](super).
+/// A posterior whose data form a matrix of blocks; see the [module](super). Each data block depends on one block of row
+/// unknowns and one block of column unknowns.
 ///
-/// Each rank has its own value of this type with the data of its row blocks alone: [`held_blocks`].
+/// Each rank has its own value of this type, which holds only the data of its row blocks ([`held_blocks`]).
 pub trait BlockTarget {
-    /// The number `B` of blocks to a side.
+    /// The number `B` of blocks per side.
     fn blocks(&self) -> usize;
 
-    /// The initial unknowns of a block, drawn from `stream`. Their number sets the size of the block.
+    /// Draws the initial unknowns of a block from `stream`; their number is the size of the block.
     fn start(&self, side: Side, block: usize, stream: &mut SeededRng) -> Vec<f64>;
 
     /// Number of observations in a block of the data.
     fn observations(&self, row_block: usize, column_block: usize) -> usize;
 
-    /// Adds the gradient of minus the log likelihood of a block of the data to `slopes`, that of its rows and that of
-    /// its columns. `block` is (row block, column block), `unknowns` theirs.
+    /// Adds the gradient of minus the log likelihood of a data block to `slopes`. `block` is (row block, column block);
+    /// `parameters` and `slopes` are those of its rows and of its columns.
     fn add_likelihood(
         &self,
         block: (usize, usize),
@@ -58,7 +58,7 @@ pub trait BlockTarget {
 pub enum Method {
     /// `theta <- theta - eps g + N(0, 2 eps)`: DSGLD.
     Sgld,
-    /// [`Psgld`](crate::psgld) without Gamma, with the mean gradient of the part's log likelihood, as published.
+    /// [`Psgld`](crate::psgld) without Gamma; as published, it squares the mean gradient of the part's log likelihood.
     Psgld {
         /// The memory of the squared gradients, in [0, 1).
         forgetting: f64,
@@ -69,7 +69,7 @@ pub enum Method {
     Hamcmc {
         /// The memory `M`, at least 2: `M - 1` pairs.
         memory: usize,
-        /// Where the recursion starts.
+        /// The initial matrix of the L-BFGS recursion.
         initial_scale: InitialScale,
         /// The trust region `lambda`, from 0.
         trust_region: f64,
@@ -87,7 +87,7 @@ impl Method {
         }
     }
 
-    /// Number of states, and of further vectors of their length.
+    /// Returns the number of states and the number of further vectors of equal length, per block of unknowns.
     fn vectors(self) -> (usize, usize) {
         match self {
             Self::Sgld => (1, 0),
@@ -104,7 +104,7 @@ pub struct DistributedSettings {
     pub method: Method,
     /// The constant step size `eps`, above 0.
     pub step_size: f64,
-    /// The common seed.
+    /// The seed, common to all ranks.
     pub seed: u64,
 }
 
@@ -135,7 +135,7 @@ impl Half {
     }
 }
 
-/// A row block and its present column block.
+/// A row block and its current column block.
 #[derive(Debug, Clone)]
 struct Place {
     rows: Half,
@@ -147,7 +147,7 @@ impl Place {
         [&mut self.rows, &mut self.columns]
     }
 
-    /// Writes the gradient of minus the log likelihood of the block where the two cross, at the states `slot`.
+    /// Writes the gradient of minus the log likelihood of the data block of these rows and columns, at state `slot`.
     fn likelihood(&mut self, target: &impl BlockTarget, slot: usize) {
         let Self { rows, columns } = self;
         rows.gradient.fill(0.0);
@@ -160,7 +160,7 @@ impl Place {
         );
     }
 
-    /// Adds the prior to `weight` times the likelihood's gradient: an estimate for the whole potential.
+    /// Multiplies the likelihood gradient by `weight` and adds that of the prior: an estimate of the whole gradient.
     fn potential(&mut self, target: &impl BlockTarget, slot: usize, weight: f64) {
         for half in self.halves() {
             let Half { side, block, length, vectors, gradient, .. } = half;
@@ -170,21 +170,21 @@ impl Place {
     }
 }
 
-/// One rank's part of a chain that moves a [`BlockTarget`]; see the [module](super).
+/// The portion of a Markov chain on a [`BlockTarget`] that one rank holds; see the [module](super).
 #[derive(Debug)]
 pub struct DistributedChain<G, C> {
     target: G,
     communicator: C,
     settings: DistributedSettings,
     places: Vec<Place>,
-    /// Observations of each part.
+    /// Number of observations in each part.
     parts: Vec<usize>,
     part: usize,
     steps: u64,
     streams: SeedTree,
 }
 
-/// The row blocks of a rank: consecutive ones of the `blocks` of all `ranks`, as many as of any other, or one more or less.
+/// Returns the consecutive row blocks of `rank`. The numbers of row blocks of any two ranks differ by at most one.
 ///
 /// # Panics
 /// If there are no ranks.
@@ -193,13 +193,13 @@ pub fn held_blocks(blocks: usize, ranks: usize, rank: usize) -> Range<usize> {
     (rank * blocks).div_ceil(ranks)..((rank + 1) * blocks).div_ceil(ranks)
 }
 
-/// The rank that [holds](held_blocks) row block `block` of `blocks`.
+/// Returns the rank that [holds](held_blocks) row block `block` of `blocks`.
 fn owner(block: usize, blocks: usize, ranks: usize) -> usize {
     block * ranks / blocks
 }
 
 impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
-    /// Starts at the target's initial unknowns, with part 0 in place.
+    /// Creates a chain at the initial unknowns of the target, with the column blocks of part 0.
     ///
     /// # Errors
     /// If a setting is out of range, there are fewer blocks than ranks, or there is no observation.
@@ -233,7 +233,8 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
         Ok(Self { target, communicator, settings, places, parts, part: 0, steps: 0, streams })
     }
 
-    /// Takes one step. Moves are not tested, and a step that is too long has no end: see [`diverged`](Self::diverged).
+    /// Takes one step, without an acceptance test. Too large a step size makes the chain diverge; see
+    /// [`diverged`](Self::diverged).
     pub fn step(&mut self) {
         let total: usize = self.parts.iter().sum();
         let mut left = self.streams.child(0).rng(self.steps).random_range(0..total);
@@ -349,7 +350,7 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
         }
     }
 
-    /// The inner products of `s` and `y` of each pair, the gradient and the noise, over all unknowns.
+    /// Returns the inner products between the pairs' `s` and `y`, the gradient and the noise, over all unknowns.
     fn inner_products(&mut self, memory: usize) -> Products {
         let size = 2 * memory;
         let mut own = Vec::new();
@@ -365,7 +366,7 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
             }
         }
         let mut sums = vec![0.0; size * (size + 1) / 2];
-        // Block by block, so that the order does not depend on the ranks.
+        // Sums block by block, so that the order of summation does not depend on the number of ranks.
         for message in self.communicator.all_gather(&pack(&own)) {
             for block in unpack::<f64>(&message).chunks_exact(sums.len()) {
                 add_scaled(&mut sums, 1.0, block);
@@ -374,7 +375,7 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
         Products { size, lower: sums }
     }
 
-    /// Brings the column blocks of `part` to their rows.
+    /// Exchanges column blocks between ranks, so that each row block gets its column block of `part`.
     fn bring(&mut self, part: usize) {
         let (blocks, ranks) = (self.parts.len(), self.communicator.ranks());
         let shift = (part + blocks - self.part) % blocks;
@@ -382,7 +383,7 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
         if shift == 0 {
             return;
         }
-        // Sorted by destination on both sides, so that messages between two ranks arrive in order.
+        // Sends in the order of the destination row blocks, which is the order in which a receiver reads.
         let destination = |place: &Place| (place.rows.block + blocks - shift) % blocks;
         let mut leaving: Vec<usize> = (0..self.places.len()).collect();
         leaving.sort_by_key(|&index| destination(&self.places[index]));
@@ -404,8 +405,8 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
         }
     }
 
-    /// Passes every block of this rank's data to `see`, with the last draw of its unknowns: row block, column block and
-    /// their unknowns. The column blocks go around the whole ring.
+    /// Calls `see` for every data block of this rank, with (row block, column block) and the last draw of their
+    /// unknowns. Moves the column blocks once around the ring.
     pub fn visit(&mut self, mut see: impl FnMut(&G, (usize, usize), (&[f64], &[f64]))) {
         let (states, _) = self.settings.method.vectors();
         let slot = ((self.steps + states as u64 - 1) % states as u64) as usize;
@@ -417,7 +418,8 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
         }
     }
 
-    /// Number of blocks of unknowns at this rank, of rows or columns, with a state that is not finite: draws are worthless then.
+    /// Returns the number of row and column blocks at this rank with a state that is not finite. Draws are invalid if
+    /// it is above 0.
     #[must_use]
     pub fn diverged(&self) -> usize {
         let (states, _) = self.settings.method.vectors();
@@ -425,7 +427,7 @@ impl<G: BlockTarget, C: Communicator> DistributedChain<G, C> {
         halves.filter(|half| !half.vectors[..states * half.length].iter().all(|x| x.is_finite())).count()
     }
 
-    /// Observations of the largest part relative to the mean: 1 if all are equal.
+    /// Returns the number of observations in the largest part divided by the mean over parts; 1 if all parts are equal.
     #[must_use]
     pub fn imbalance(&self) -> f64 {
         let largest = self.parts.iter().max().map_or(0, |&part| part);

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use num_traits::{FromBytes, ToBytes};
 
-/// A group of ranks, from the side of one of them.
+/// One rank's connection to its group of ranks.
 ///
 /// All ranks of a group make the same calls in the same order. A failing rank ends the whole group, so no call returns an
 /// error.
@@ -15,11 +15,11 @@ pub trait Communicator {
     /// Number of ranks.
     fn ranks(&self) -> usize;
 
-    /// Sends each of `outgoing`, a rank and a message for it, and receives one message from each of `sources`, in this
-    /// order. Between two ranks messages arrive in the order in which they were sent; a rank may send to itself.
+    /// Sends every (rank, message) in `outgoing` and returns one message from each of `sources`, in this order.
+    /// Messages between two ranks arrive in the order in which they were sent. A rank may send to itself.
     fn exchange(&mut self, outgoing: Vec<(usize, Vec<u8>)>, sources: &[usize]) -> Vec<Vec<u8>>;
 
-    /// Every rank's message, by rank.
+    /// Sends `own` to every rank and returns the messages of all ranks, in rank order.
     fn all_gather(&mut self, own: &[u8]) -> Vec<Vec<u8>> {
         let all: Vec<usize> = (0..self.ranks()).collect();
         let outgoing = all.iter().map(|&rank| (rank, own.to_vec())).collect();
@@ -45,7 +45,7 @@ impl<C: Communicator + ?Sized> Communicator for &mut C {
     }
 }
 
-/// Ranks within one process: a single one, or one for each thread.
+/// A rank within one process: a single one, or one per thread.
 #[derive(Debug)]
 pub struct Local {
     rank: usize,
@@ -54,14 +54,14 @@ pub struct Local {
 }
 
 impl Local {
-    /// The only rank of its group.
+    /// Creates a group of one rank.
     #[must_use]
     pub fn alone() -> Self {
         let (to, from) = channel();
         Self { rank: 0, to: vec![to], from: vec![from] }
     }
 
-    /// A group of `ranks`, each to be moved to a thread of its own.
+    /// Creates a group of `ranks` ranks, each to be moved to its own thread.
     #[must_use]
     pub fn group(ranks: usize) -> Vec<Self> {
         let mut to: Vec<Vec<_>> = (0..ranks).map(|_| Vec::new()).collect();
@@ -102,7 +102,7 @@ impl Communicator for Local {
     }
 }
 
-/// A communicator that counts what its rank sends to others.
+/// A communicator that counts the messages and bytes sent to other ranks.
 #[derive(Debug)]
 pub struct Counted<C> {
     inner: C,
@@ -113,7 +113,7 @@ pub struct Counted<C> {
 }
 
 impl<C> Counted<C> {
-    /// Counts from zero.
+    /// Wraps `inner`, with counts of 0.
     #[must_use]
     pub fn new(inner: C) -> Self {
         Self { inner, messages: 0, bytes: 0 }
@@ -146,7 +146,7 @@ impl<C: Communicator> Communicator for Counted<C> {
     }
 }
 
-/// Numbers as a message, little-endian.
+/// Encodes numbers as a little-endian message.
 #[must_use]
 pub fn pack<T: ToBytes<Bytes: Sized>>(numbers: &[T]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(size_of_val(numbers));
@@ -154,7 +154,7 @@ pub fn pack<T: ToBytes<Bytes: Sized>>(numbers: &[T]) -> Vec<u8> {
     bytes
 }
 
-/// The numbers of a message; surplus bytes at its end are ignored.
+/// Decodes the numbers of a little-endian message; ignores surplus bytes at the end.
 #[must_use]
 pub fn unpack<T>(bytes: &[u8]) -> Vec<T>
 where

@@ -1,4 +1,4 @@
-//! Factorisation of a partly observed matrix into two thin ones.
+//! Factorisation of a partly observed matrix into two low-rank factors.
 
 use std::ops::Range;
 
@@ -19,14 +19,14 @@ pub struct Factorisation {
     columns: usize,
     blocks: usize,
     held: Range<usize>,
-    /// By row block from the first one held, then by column block: places within the blocks, and the entry.
+    /// Entries by held row block, then by column block: (row, column, value) with indices within the block.
     entries: Vec<Vec<(u32, u32, f64)>>,
 }
 
 impl Factorisation {
-    /// Of `rows x columns` with `rank` components, in `blocks x blocks` blocks. Of `entries`, (row, column, value) with
-    /// places from 0, those in the row blocks `held` are kept, and none of places out of range. Their order has no effect;
-    /// several of one place are as many observations of it.
+    /// Creates a factorisation of a `rows x columns` matrix with `rank` components, in `blocks x blocks` blocks.
+    /// `entries` are (row, column, value) with indices from 0; those out of range or outside the row blocks `held` are
+    /// dropped. Their order has no effect. Repeated entries at one position are separate observations.
     ///
     /// # Panics
     /// If `rank`, `rows`, `columns` or `blocks` is 0, or `held` is not within the blocks.
@@ -49,7 +49,7 @@ impl Factorisation {
                 kept[(row_block - held.start) * blocks + column_block].push((i as u32, j as u32, value));
             }
         }
-        // For locality, and so that sums do not depend on the order of the entries.
+        // Sorts for locality, and so that sums do not depend on the order of the entries.
         let sort = |block: &mut Vec<(u32, u32, f64)>| {
             block.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2)));
         };
@@ -57,7 +57,7 @@ impl Factorisation {
         Self { rank, rows, columns, blocks, held, entries: kept }
     }
 
-    /// The expected value of each entry held of a block, and the entry.
+    /// Iterates over the entries of a held block: (expected value, observed value).
     pub fn predictions<'a>(
         &'a self,
         row_block: usize,
@@ -77,12 +77,12 @@ impl Factorisation {
     }
 }
 
-/// The first of `count` places that lies in `block` of `blocks`.
+/// Returns the first of `count` indices that lies in `block` of `blocks`.
 fn start_of(block: usize, count: usize, blocks: usize) -> usize {
     (block * count).div_ceil(blocks)
 }
 
-/// The block that `place` of `count` lies in.
+/// Returns the block of `blocks` that contains index `place` of `count`.
 fn block_of(place: usize, count: usize, blocks: usize) -> usize {
     place * blocks / count
 }

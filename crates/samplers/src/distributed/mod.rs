@@ -1,10 +1,11 @@
 //! Distributed samplers: a matrix of blocks, a ring of ranks, and sums in a fixed order.
 //!
-//! Data are a matrix of `B x B` blocks. The unknowns are `B` blocks for its rows and `B` for its columns, and a block of
-//! data depends on the two that cross in it. The part `p` of the data, one of `B`, is the blocks `(b, (b + p) mod B)`: a
-//! Latin square, so that every unknown is in exactly one of them. Step `t` moves all unknowns by the gradient on one
-//! part, drawn with probability in proportion to its number of observations and weighted by their inverse, which is
-//! unbiased. The draw comes from the common seed, so it costs no message.
+//! The data form a matrix of `B x B` blocks. The unknowns are `B` row blocks and `B` column blocks; a data block
+//! depends on its row block and its column block. Part `p` of the data, one of `B`, consists of the blocks
+//! `(b, (b + p) mod B)`. As in a Latin square, every unknown belongs to exactly one block of a part. Step `t` moves all
+//! unknowns by the gradient on one part. The part is drawn with probability proportional to its number of observations,
+//! and its gradient is weighted by the inverse of this probability: the estimate is unbiased. The draw uses the common
+//! seed, so it needs no message.
 //!
 //! ```text
 //! rank            0        1        2        3          (B = 4 blocks on 4 ranks; fewer ranks hold several)
@@ -13,16 +14,16 @@
 //! columns, p = 1  h1       h2       h3       h0         one message a rank from part to part
 //! ```
 //!
-//! The columns carry their part of a sampler's memory along: the mean squared gradients of PSGLD, the other states and the
-//! pairs of HAMCMC. HAMCMC also needs the inner products of its `2 M` vectors over all blocks, summed in the blocks' order
-//! once a step: the result of L-BFGS is a combination of these vectors, with coefficients that each rank computes from those
-//! products.
+//! Column blocks move with their sampler memory: the mean squared gradients of PSGLD, or the other states and the pairs
+//! of HAMCMC. HAMCMC also needs the inner products of its `2 M` vectors over all blocks, summed in block order once per
+//! step. The result of L-BFGS is a linear combination of these vectors, whose coefficients each rank computes from the
+//! inner products.
 //!
-//! All random numbers belong to a block and a step. So a chain is the same bit for bit for the same seed and the same
-//! `B`, on any number of ranks.
+//! The block and the step determine every random number. For equal seeds and equal `B`, a chain is therefore
+//! bit-identical on any number of ranks.
 //!
-//! **Source.** `hamcmc-2016` section 4.3. [`BlockTarget`] is a model, [`Communicator`] a way to talk: between threads
-//! by [`Local`], between machines by another implementation.
+//! **Source.** `hamcmc-2016` section 4.3. [`BlockTarget`] is a model. [`Communicator`] exchanges messages: [`Local`]
+//! between threads, other implementations between machines.
 
 mod chain;
 mod communicator;

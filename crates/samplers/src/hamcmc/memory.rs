@@ -5,20 +5,20 @@ use crate::lbfgs::InverseHessian;
 use crate::vector::dot;
 use crate::{InitialScale, Pairs, Real};
 
-/// Memory of one block, by slot (`dimension x M`): pairs, or the states and gradients that make them.
+/// Memory of one block, by slot (`dimension x M`): pairs, or the states and gradients from which pairs are formed.
 #[derive(Debug, Clone)]
 pub(super) struct Memory<T> {
     pub(super) block: Block<T>,
     pub(super) s: Vec<T>,
     pub(super) y: Vec<T>,
     pub(super) usable: Vec<bool>,
-    /// The differences between the other chains, where these are the pairs.
+    /// The differences between the states and gradients of the other chains, for [`Pairs::States`].
     pub(super) differences: [Vec<T>; 2],
     pub(super) inverse: InverseHessian<T>,
     pub(super) noise: Vec<T>,
-    /// The unscaled noise and a buffer, where moves are tested.
+    /// The standard normal noise of a tested move, and a buffer.
     pub(super) whitened: [Vec<T>; 2],
-    /// The squared gradient at the start, in the metric `H`.
+    /// The squared norm of the gradient at the start of the move, in the metric `H`.
     pub(super) steepness: f64,
     pub(super) probability: f64,
     pub(super) rejected: bool,
@@ -28,7 +28,7 @@ pub(super) struct Memory<T> {
 }
 
 impl<T: Real> Memory<T> {
-    /// A squared gradient in the metric `H`.
+    /// Returns the squared norm of `gradient` in the metric `H`.
     pub(super) fn steepness_of(&mut self, gradient: &[T]) -> f64 {
         let room = &mut self.whitened[1];
         room.copy_from_slice(gradient);
@@ -36,7 +36,7 @@ impl<T: Real> Memory<T> {
         dot(room, room).widen()
     }
 
-    /// Leaves the difference of two gradients, in the metric `H`, in the buffer.
+    /// Writes the difference of two gradients, in the metric `H`, to the buffer.
     pub(super) fn measure(&mut self, noisy: &[T], full: &[T]) {
         let room = &mut self.whitened[1];
         room.iter_mut().zip(noisy.iter().zip(full)).for_each(|(room, (&a, &b))| *room = a - b);
@@ -44,13 +44,14 @@ impl<T: Real> Memory<T> {
     }
 
     /// Determines whether the last move ran away; `weight` times the change of the squared gradient is its energy error.
-    pub(super) fn watch(&mut self, theta: &[T], [before, after]: [&[T]; 2], weight: f64) {
+    pub(super) fn check_runaway(&mut self, theta: &[T], [before, after]: [&[T]; 2], weight: f64) {
         let error = weight * (self.steepness_of(after) - self.steepness);
         self.ran_away = error > DIVERGENCE || is_runaway([&self.block.old, theta], [before, after]);
         self.rejected = false;
     }
 
-    /// The acceptance probability of the last move, `potential` the fall of the potential and `half` half the step.
+    /// Computes the acceptance probability of the last move. `potential` is the decrease of the potential, `half` half
+    /// the step.
     pub(super) fn test(&mut self, potential: f64, half: f64, [before, after]: [&[T]; 2]) {
         let [z, room] = &mut self.whitened;
         room.iter_mut().zip(before.iter().zip(after)).for_each(|(sum, (&a, &b))| *sum = a + b);
@@ -63,8 +64,9 @@ impl<T: Real> Memory<T> {
             if log_ratio.is_nan() || self.block.diverged { 0.0 } else { libm::exp(log_ratio.min(0.0)) };
     }
 
-    /// Stores the pair of the last move, or the state and gradient at its end, in `slot`; takes a move back that ends without a
-    /// finite gradient. Of a tested chain all depends on the state alone, and nothing on a proposal that was rejected.
+    /// Stores the pair of the last move, or the state and gradient at its end, in `slot`. Reverts a move that ends
+    /// without a finite gradient. For a tested chain, the stored values depend on the state alone, never on a rejected
+    /// proposal.
     pub(super) fn refresh(
         &mut self,
         slot: usize,
@@ -97,7 +99,7 @@ impl<T: Real> Memory<T> {
         }
     }
 
-    /// Stores the state of a chain that has moved, and the gradient there.
+    /// Stores the state of a chain and the gradient there in `slot`.
     pub(super) fn store(&mut self, slot: usize, state: &[T], gradient: &[T]) {
         let dimension = self.noise.len();
         let column = slot * dimension..(slot + 1) * dimension;
@@ -108,7 +110,7 @@ impl<T: Real> Memory<T> {
 
     /// Builds `H` from the pairs of all slots but `slot`, oldest first.
     pub(super) fn assemble(&mut self, slot: usize, initial: InitialScale) {
-        // Pairs that are out of bounds are not marked as usable.
+        // Pairs whose curvature is out of bounds are not marked as usable.
         let (dimension, memory) = (self.noise.len(), self.usable.len());
         let pair = |k: usize| k * dimension..(k + 1) * dimension;
         let others = (1..memory).map(|age| (slot + age) % memory).filter(|&k| self.usable[k]);
@@ -154,8 +156,8 @@ impl<T: Real> Memory<T> {
     }
 }
 
-/// Whether a pair may enter `H`: where its curvature is within bounds. Curvature that is only positive thanks to lambda
-/// would make `H` as large as its distance from zero is small.
+/// Whether a pair may enter `H`: its curvature is within bounds. Curvature that is positive only because of `lambda`
+/// may be near zero, and would make `H` arbitrarily large.
 fn is_curved<T: Real>(s: &[T], y: &[T], [least, largest]: [T; 2]) -> bool {
     let curvature = dot(s, y);
     let steep = largest < T::infinity() && dot(y, y) > largest * curvature;

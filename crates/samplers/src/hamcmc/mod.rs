@@ -13,29 +13,29 @@
 //!
 //! **Source.** `hamcmc-2016` algorithm 1, with the square root of [`lbfgs`](super::lbfgs) instead of its
 //! eq. 11. Pairs without positive curvature are left out of `H`; until there are pairs, `H = gamma I`.
-//! **Bias.** As published ([`Pairs::Moves`]), some remains however small the step, in two or more
-//! dimensions and where the Hessian varies: `H` does not depend on `theta[t-M]` itself, but its pairs are moves made
-//! with matrices that did, and `s` enters `H` free of scale, so that this does not vanish with the step. On a
-//! product of two log-Gamma(5) laws, sheared by 2, a mean is off by 0.04 standard deviations at `M = 2` and by 0.03 at
-//! `M = 3`, at steps 0.04 and 0.01 alike. On a Gaussian, where all pairs describe one Hessian, and in one dimension
-//! there is none. With [`Pairs::States`] the pairs are differences between the present states of the other chains,
-//! and what bias there is vanishes with the step, to first order: 0.017 and 0.007 in the worse mean of that law at
-//! these steps. They reach as far as the law itself, so they average the curvature over it, and they need one chain
-//! more for as many pairs.
-//! **Cost.** Two gradients and `O(M^2 dimension)` per step; memory `O(M dimension)` per block. With `refresh_interval` above 1
-//! a chain refreshes its pair, and evaluates the second gradient, at every `refresh_interval`-th of its steps only. The other
-//! chains have moved with the older pair, and so depend on it: the bias at a given step is larger. A Metropolis test
-//! refreshes at every step, as it would not be exact otherwise.
+//! **Bias.** As published ([`Pairs::Moves`]), a bias remains at any step, in two or more dimensions where the Hessian
+//! varies. `H` does not depend on `theta[t-M]` itself, but its pairs are moves made with matrices that did. As the
+//! length of `s` cancels in `H`, this dependence does not vanish with the step. On a product of two log-Gamma(5) laws,
+//! sheared by 2, a mean is off by 0.04 standard deviations at `M = 2` and by 0.03 at `M = 3`, at steps 0.04 and 0.01
+//! alike. There is no bias on a Gaussian, where all pairs describe one Hessian, and none in one dimension. With
+//! [`Pairs::States`] the pairs are differences between the current states of the other chains. Their bias vanishes with
+//! the step, to first order: 0.017 and 0.007 in the worse mean of that law at these steps. These differences are as
+//! large as the spread of the target, so they average the curvature over it. They need one more chain for the same
+//! number of pairs.
+//! **Cost.** Two gradients and `O(M^2 dimension)` per step; memory `O(M dimension)` per block. With `refresh_interval`
+//! above 1, a chain refreshes its pair, and evaluates the second gradient, only at every `refresh_interval`-th of its
+//! steps. The other chains have moved with the older pair and depend on it, which increases the bias at a given step.
+//! With a Metropolis test, every step refreshes the pair; otherwise the test would not be exact.
 //! **Minibatches.** A step evaluates all gradients of its pairs on one minibatch, as published, so that their noise cancels. For
 //! pairs of states these are `M - 1` more gradients, at every step whatever the `refresh_interval`.
-//! **Mirroring.** With `mirror` each draw is folded into the positive orthant and the pairs are taken between
-//! folded states (the paper's form). A dense `H` makes this reflection oblique, which distorts the density
-//! within one step length of the boundary however small the step. Wrapping the target in
-//! [`Mirrored`](super::Mirrored) instead is free of that: the chain then runs on the even extension of the
-//! density to all signs.
-//! **Metropolis.** [`Hamcmc::with_metropolis`] accepts or rejects each move, and is exact at any step; it requires pairs of
-//! states, and costs two potentials of all data and a second gradient at every step. [`Hamcmc::with_step_adaptation`] uses the same test
-//! as a shadow, which rejects nothing, to adapt the step during a warm-up. [`Hamcmc::with_curvature_bounds`] bounds `H`.
+//! **Mirroring.** With `mirror` each draw is folded into the positive orthant and the pairs are taken between folded
+//! states (the paper's form). A dense `H` makes this reflection oblique, which distorts the density within one step
+//! length of the boundary at any step. To avoid this, wrap the target in [`Mirrored`](super::Mirrored): the chain then
+//! runs on the even extension of the density to all signs.
+//! **Metropolis.** [`Hamcmc::with_metropolis`] accepts or rejects each move, and is exact at any step; it requires
+//! pairs of states, and costs two potentials of all data and a second gradient at every step.
+//! [`Hamcmc::with_step_adaptation`] computes the same acceptance probability as a shadow test, which rejects nothing,
+//! to adapt the step during a warm-up. [`Hamcmc::with_curvature_bounds`] bounds `H`.
 //! **Use where** targets are correlated or badly scaled and gradients come from minibatches. The step is nearly scale-free: 0.05
 //! to 0.5 of a Newton step.
 //! **Do not use where**, without a Metropolis test, tails are heavy (Student-t), curvature is unbounded or its scale varies
@@ -64,35 +64,36 @@ pub struct Hamcmc<T> {
     engine: Engine<T>,
     settings: HamcmcSettings,
     pairs: Pairs,
-    /// Whether a pair enters `H` also where its curvature is positive thanks to the trust region alone.
+    /// Whether `H` admits pairs whose curvature is positive only because of the trust region.
     shifted: bool,
-    /// `dimension x blocks` of each of the last `M` states; slot `t mod M` holds `theta[t-M]`.
+    /// The last `M` states (`dimension x blocks` each); slot `t mod M` holds `theta[t-M]`.
     states: Vec<Vec<T>>,
     slot: usize,
     started: bool,
     /// The state that the last step started from; empty before the first.
     start: Vec<T>,
-    /// Whether moves are tested.
+    /// Whether a Metropolis test follows each move.
     metropolis: bool,
     /// The least and the largest curvature of a pair.
     bounds: [f64; 2],
-    /// The target acceptance of a warm-up of the step, if there is one.
+    /// The target acceptance of step adaptation, if enabled.
     target_acceptance: Option<f64>,
     averaging: Option<DualAveraging>,
-    /// Steps of the warm-up in the present coordinates.
+    /// Number of warm-up steps in the current coordinates.
     steps_here: usize,
-    /// The noise of minibatches in the metric `H`.
+    /// The minibatch noise of the gradients, in the metric `H`.
     noise: Noise,
-    /// The least first step of the blocks so far.
+    /// The smallest initial step over the blocks so far.
     first_step: f64,
-    /// The potentials of every block where a move starts and ends.
+    /// The potentials of every block at the start and at the end of a move.
     potentials: [Vec<f64>; 2],
     next_gradient: Vec<T>,
     blocks: Vec<Memory<T>>,
 }
 
 impl<T: Real> Hamcmc<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns, each with a memory of its own; its pairs are [`Pairs::Moves`].
+    /// Creates a sampler for `blocks` independent blocks of `dimension` unknowns, each with its own memory; the pairs
+    /// are [`Pairs::Moves`].
     ///
     /// # Errors
     /// If a setting is out of range; the memory must be at least 2.
@@ -149,8 +150,8 @@ impl<T: Real> Hamcmc<T> {
     /// Sets the kind of pairs, before the first step.
     ///
     /// # Errors
-    /// If the memory is below 3 for [`Pairs::States`]: a difference takes two other chains. If moves are
-    /// [tested](Self::with_metropolis) and the pairs are those of moves.
+    /// If the memory is below 3 for [`Pairs::States`], as a difference needs two other chains. If moves are
+    /// [tested](Self::with_metropolis) and the pairs are [`Pairs::Moves`].
     pub fn with_pairs(mut self, pairs: Pairs) -> Result<Self, SamplerError> {
         let memory = self.settings.memory;
         let enough = pairs == Pairs::Moves || memory >= 3;
@@ -160,13 +161,13 @@ impl<T: Real> Hamcmc<T> {
         Ok(self)
     }
 
-    /// Tests every move: the Metropolis correction of the proposal `N(theta - eps H g, 2 eps H)`. With [`Pairs::States`]
-    /// the draws then follow the target at any step, with minibatches too, as long as potentials are those of all data.
-    /// Costs two potentials and two gradients a step: pairs are refreshed at every one, whatever the `refresh_interval`.
+    /// Adds a Metropolis test of the proposal `N(theta - eps H g, 2 eps H)` to every move. With [`Pairs::States`] the
+    /// draws then follow the target at any step, with minibatches too, if potentials use all data. Costs two potentials
+    /// and two gradients per step; every step refreshes its pair, whatever the `refresh_interval`.
     ///
     /// # Errors
-    /// If the gradient settings mirror, limit the drift or have a temperature other than 1: the proposal's density is then
-    /// another. If pairs are those of moves: choose [`Pairs::States`] first.
+    /// If the gradient settings mirror, limit the drift or have a temperature other than 1, which changes the density
+    /// of the proposal. If the pairs are [`Pairs::Moves`]: set [`Pairs::States`] first.
     pub fn with_metropolis(mut self) -> Result<Self, SamplerError> {
         let GradientSettings { mirror, drift_limit, temperature, .. } = self.settings.gradient;
         check_combination("mirror", METROPOLIS, !mirror)?;
@@ -177,11 +178,11 @@ impl<T: Real> Hamcmc<T> {
         Ok(self)
     }
 
-    /// Leaves pairs out of `H` whose curvature, `s'y / s's` from below and `y'y / s'y` from above, is out of these bounds.
-    /// A pair of little curvature makes `H` long along it: where curvature varies, that is where chains run away.
+    /// Excludes a pair from `H` if its curvature `s'y / s's` is below `least` or `y'y / s'y` above `largest`. A pair of
+    /// small curvature makes `H` large along it. Where curvature varies, chains then run away.
     ///
     /// # Errors
-    /// If the bounds are not in order or negative.
+    /// If `least` is negative or not below `largest`.
     pub fn with_curvature_bounds(mut self, least: f64, largest: f64) -> Result<Self, SamplerError> {
         check(
             "HAMCMC least curvature",
@@ -193,14 +194,15 @@ impl<T: Real> Hamcmc<T> {
         Ok(self)
     }
 
-    /// Adapts the step during a [warm-up](Sampler::warm_up) by the acceptance of a shadow Metropolis test, which rejects
-    /// nothing, unless [`with_metropolis`](Self::with_metropolis) is on. Costs what that costs, during the warm-up alone. With
-    /// minibatches, shadow tests are made with gradients of all data, at the first 20 steps in new coordinates and at one in 20
-    /// afterwards, and the step is kept so short that the noise of minibatches adds at most 5 % to the draws' variance.
+    /// Adapts the step during a [warm-up](Sampler::warm_up) to the acceptance of a shadow Metropolis test, which
+    /// rejects nothing. If [`with_metropolis`](Self::with_metropolis) is on, its test is used instead. During the
+    /// warm-up, the cost is that of `with_metropolis`. With minibatches, shadow tests use the gradients of all data, at
+    /// the first 20 steps in new coordinates and at every 20th step afterwards. The step is limited so that minibatch
+    /// noise adds at most 5 % to the variance of the draws.
     ///
     /// # Errors
-    /// If the acceptance is not in (0, 1). If the gradient settings mirror or have a temperature other than 1: the proposal's
-    /// density is then another.
+    /// If the acceptance is not in (0, 1). If the gradient settings mirror or have a temperature other than 1, which
+    /// changes the density of the proposal.
     pub fn with_step_adaptation(mut self, target_acceptance: f64) -> Result<Self, SamplerError> {
         let GradientSettings { mirror, temperature, .. } = self.settings.gradient;
         check_combination("mirror", "step adaptation of HAMCMC", !mirror)?;
@@ -210,8 +212,8 @@ impl<T: Real> Hamcmc<T> {
         Ok(self)
     }
 
-    /// Admits every pair that the trust region makes positive, as the paper does. Where the curvature is about `-lambda`, `H` is
-    /// large in proportion to the inverse of their sum.
+    /// Admits every pair whose curvature is positive after adding the trust region `lambda`, as in the paper. Where the
+    /// curvature is about `-lambda`, `H` is large: the inverse of their sum.
     #[must_use]
     pub fn with_shifted_pairs(mut self) -> Self {
         self.shifted = true;
@@ -219,7 +221,7 @@ impl<T: Real> Hamcmc<T> {
     }
 }
 
-/// Refuses settings of the memory that are out of range.
+/// Returns an error if a setting of the memory is out of range.
 pub(super) fn check_memory(
     memory: usize,
     initial_scale: InitialScale,
@@ -230,10 +232,10 @@ pub(super) fn check_memory(
     check_from_zero("HAMCMC trust region", trust_region)
 }
 
-/// The test in errors.
+/// The name of the Metropolis test in errors.
 const METROPOLIS: &str = "the Metropolis test of HAMCMC";
 
-/// Refuses a test of moves with pairs of moves, which depend on the chain that moves.
+/// Returns an error for a Metropolis test with [`Pairs::Moves`], which depend on the chain that moves.
 fn check_metropolis(pairs: Pairs, metropolis: bool) -> Result<(), SamplerError> {
     check_combination("pairs of moves", METROPOLIS, pairs == Pairs::States || !metropolis)
 }
@@ -244,22 +246,22 @@ impl<T: Real> Hamcmc<T> {
         self.metropolis || self.averaging.is_some() && (self.engine.uses_all || !self.engine.subsamples())
     }
 
-    /// Whether this step refreshes the pair of its chain. A tested chain's pair is always that of its present state: an older one
-    /// depends on the states of the others.
+    /// Whether this step refreshes the pair of its chain. A tested chain always refreshes: an older pair depends on the
+    /// states of the other chains.
     fn is_due(&self) -> bool {
         let steps_of_chain = (self.engine.iteration - 1) / self.states.len() as u64;
         self.metropolis || steps_of_chain.is_multiple_of(self.settings.refresh_interval)
     }
 
-    /// The trust region, and the bounds of a pair's curvature.
+    /// Returns the trust region and the curvature bounds of a pair.
     fn trust_region(&self) -> (T, [T; 2]) {
         let trust_region = T::narrow(self.settings.trust_region);
         let least = T::narrow(self.bounds[0]).max(if self.shifted { T::zero() } else { trust_region });
         (trust_region, [least, T::narrow(self.bounds[1])])
     }
 
-    /// Stores the other chains' states with their gradients on the minibatch of this step: differences between gradients of
-    /// unlike minibatches would have the noise of both.
+    /// Stores the other chains' states with their gradients on the minibatch of this step: the difference of gradients
+    /// on two minibatches would contain the noise of both.
     fn evaluate_others(&mut self, target: &mut dyn Target<T>) {
         let Self { engine, states, next_gradient, blocks, .. } = self;
         let dimension = engine.dimension;
@@ -305,7 +307,8 @@ impl<T: Real> Hamcmc<T> {
             memory.limited = 0;
             memory.block.old.copy_from_slice(&start[column.clone()]);
             theta.copy_from_slice(&gradient[column]);
-            // A state without a finite gradient would hold this chain for ever: noise moves it until there is one.
+            // A state without a finite gradient would stop this chain for ever: noise alone moves it until the gradient
+            // is finite.
             if !theta.iter().all(|gradient| gradient.is_finite()) {
                 theta.fill(T::zero());
             }
@@ -341,7 +344,7 @@ impl<T: Real> Hamcmc<T> {
         }
     }
 
-    /// Evaluates the target where the chain has moved to, tests the move and refreshes the chain's pair.
+    /// Evaluates the target at the end of the move, tests the move and refreshes the pair of the chain.
     fn conclude(&mut self, target: &mut dyn Target<T>, theta: &mut [T], step_size: f64) {
         let (slot, is_due, tests, curvature) = (self.slot, self.is_due(), self.tests(), self.trust_region());
         let (pairs, metropolis) = (self.pairs, self.metropolis);
@@ -364,7 +367,7 @@ impl<T: Real> Hamcmc<T> {
         for_blocks(&mut self.blocks, theta, |index, memory, theta| {
             let column = index * dimension..(index + 1) * dimension;
             let (before, mut after) = (&gradient[column.clone()], &next_gradient[column]);
-            memory.watch(theta, [before, after], weight);
+            memory.check_runaway(theta, [before, after], weight);
             if tests {
                 let potential = start_potential[index] - end_potential[index];
                 memory.test(potential, 0.5 * step_size, [before, after]);
@@ -380,17 +383,17 @@ impl<T: Real> Hamcmc<T> {
         });
     }
 
-    /// Takes a leapfrog step, but one that is short enough for the noise of minibatches.
+    /// Sets the step size from a leapfrog step, limited by the minibatch noise.
     fn set_step(&mut self, step: f64) {
         let step = step.min(StepRule::Langevin.longest_step(self.noise.variance()));
         self.engine.set_step(0.5 * step * step);
     }
 
-    /// The report of this step; adapts the step size.
+    /// Returns the report of this step and adapts the step size.
     fn report(&mut self, step_size: f64) -> Step {
         let taken_back = self.blocks.iter().map(|memory| memory.block.diverged);
         let mut step = self.engine.step(step_size, taken_back);
-        // A block that was taken back is counted already.
+        // Blocks with a reverted move are already counted.
         let ran_away = |memory: &&Memory<T>| memory.ran_away && !memory.block.diverged;
         step.divergences += self.blocks.iter().filter(ran_away).count();
         step.tested = self.metropolis;
@@ -437,11 +440,11 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         self.report(step_size)
     }
 
-    /// Adapts the step if [`with_step_adaptation`](Hamcmc::with_step_adaptation) asked for it.
+    /// Starts step adaptation if [`with_step_adaptation`](Hamcmc::with_step_adaptation) enabled it.
     fn warm_up(&mut self, _: usize) {
         if let Some(target) = self.target_acceptance {
             let step = (2.0 * self.engine.settings.step_size.at(1)).sqrt();
-            // A step that was adapted before is near.
+            // A step from an earlier adaptation is nearly right, so adaptation stays near it.
             self.averaging = Some(match self.metropolis || self.first_step.is_infinite() {
                 true => DualAveraging::start(step, target),
                 false => DualAveraging::cautious(4.0 * step, target),
@@ -460,7 +463,7 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         }
     }
 
-    /// One step serves all blocks: that of the narrowest.
+    /// All blocks share one step: the smallest over the blocks.
     fn restart_step(&mut self, block: usize, step: f64) {
         let step = if block == 0 { step } else { step.min(self.first_step) };
         self.first_step = step;
@@ -485,7 +488,7 @@ impl<T: Real> Sampler<T> for Hamcmc<T> {
         self.blocks.iter_mut().for_each(|memory| memory.usable.fill(false));
     }
 
-    /// Puts all chains at the next state, without pairs.
+    /// Resets all chains: the next step puts them at its state, without pairs.
     fn forget(&mut self) {
         self.engine.forget();
         self.started = false;

@@ -30,13 +30,14 @@ impl Default for HamcmcSettings {
     }
 }
 
-/// Differences that make up the pairs of `H`.
+/// The differences that form the pairs of `H`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Pairs {
-    /// Each of the other chains' last move: `M - 1` pairs. As published, and of [`Hamcmc::new`](super::Hamcmc::new).
+    /// The last move of each other chain: `M - 1` pairs. As published; the default of
+    /// [`Hamcmc::new`](super::Hamcmc::new).
     Moves,
-    /// States of the other chains, one minus the next: `M - 2` pairs, independent of the chain that moves. Of HAMCMC
-    /// [by name](crate::SamplerKind::Hamcmc).
+    /// Differences between successive states of the other chains: `M - 2` pairs, independent of the chain that moves.
+    /// The default of HAMCMC [by name](crate::SamplerKind::Hamcmc).
     States,
 }

@@ -17,7 +17,7 @@ pub(super) enum Family {
     Cauchy,
     Gamma,
     Dirichlet,
-    /// Its parameters are followed by the lower end and the width of the interval.
+    /// Four parameters: the two shapes, the lower end and the width of the interval.
     Beta,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Law {
 }
 
 impl Law {
-    /// The proposal from `x`: fitted, or `local`.
+    /// Fits the proposal at `x`: matched to the derivatives, or `local`.
     pub(super) fn fit(
         &mut self,
         local: bool,
@@ -55,7 +55,7 @@ impl Law {
         }
     }
 
-    /// The law that is matched to gradient and curvature.
+    /// Fits the law that matches gradient and curvature at `x`.
     fn fit_newtonian(&mut self, support: Support, x: &[f64], gradient: &[f64], hessian: &[f64]) {
         match support {
             Support::Real => self.fit_real(x, gradient, hessian),
@@ -83,7 +83,7 @@ impl Law {
                 let (u, g, h) = ((x[0] - low) / width, width * gradient[0], width * width * hessian[0]);
                 let v = 1.0 - u;
                 let fitted = [1.0 + u * u * (v * h - g), 1.0 + v * v * (u * h + g)];
-                // A law that is next to all at an end is drawn there by rounding.
+                // Rounding would put draws on the ends of the interval if a shape were below 0.5.
                 let valid = fitted.iter().all(|p| *p >= 0.5 && p.is_finite());
                 self.parameters.extend(if valid { fitted } else { [1.0 + 2.0 * u, 1.0 + 2.0 * v] });
                 self.parameters.extend([low, width]);
@@ -93,8 +93,8 @@ impl Law {
         }
     }
 
-    /// A law around `x`, as narrow as the length over which gradient and curvature leave the density nearly constant: on
-    /// the real line a Normal of precision `|K| + g g'`, elsewhere a law of mean `x`.
+    /// Fits a law around `x` whose width is the distance over which, by gradient and curvature, the density is nearly
+    /// constant. On the real line it is a Normal of precision `|K| + g g'`, elsewhere a law of mean `x`.
     fn fit_locally(&mut self, support: Support, x: &[f64], gradient: &[f64], hessian: &[f64]) {
         match support {
             Support::Real => {
@@ -111,7 +111,7 @@ impl Law {
             }
             Support::Simplex => {
                 let n = x.len();
-                // Only differences between the slopes matter where the sum is fixed.
+                // The sum is fixed, so only differences between slopes matter.
                 let mean: f64 = dot(x, gradient);
                 let steepest = (0..n).map(|i| x[i] * (gradient[i] - mean).powi(2)).sum::<f64>();
                 let most = (0..n).map(|i| x[i] * hessian[i * n + i].abs()).fold(0.0, f64::max);
@@ -194,7 +194,8 @@ impl Law {
         }
     }
 
-    /// The Newton step from `x`, and the inverse Hessian with `small` for its negative eigenvalues.
+    /// Fits a Normal at the Newton step from `x`; its covariance is the inverse Hessian with `small` for negative
+    /// eigenvalues.
     fn fit_printed(&mut self, x: &[f64], gradient: &[f64], hessian: &[f64], small: f64) {
         let n = x.len();
         let Self { family, parameters, factor, scratch, .. } = self;

@@ -1,7 +1,8 @@
 //! Newtonian Monte Carlo: single-site proposals that match the gradient and curvature of the target.
 //!
-//! Each step visits every [site](super::Sites) in turn. From the potential's gradient `g` and Hessian `K` at the
-//! site's value `x` it fits a two-parameter law and proposes from it, with the Metropolis-Hastings test:
+//! Each step visits every [site](super::Sites) in turn. From the potential's gradient `g` and Hessian `K` at the site's
+//! value `x` it fits a two-parameter probability distribution, the law, and proposes from it, with the
+//! Metropolis-Hastings test:
 //!
 //! | support | law | parameters |
 //! |---|---|---|
@@ -12,20 +13,20 @@
 //! | interval, as (0, 1) | Beta | `1 + x^2 ((1 - x) K - g)`, `1 + (1 - x)^2 (x K + g)` |
 //! | discrete | its own law | none: the potential at every value |
 //!
-//! **Source.** `newtonian` section 3, after Minka (2000). Its Cauchy log-density, `-log(1 + q)`, cannot be
-//! normalised in two dimensions or more; here the exponent is that of the multivariate Cauchy law, which agrees
-//! for one. Where a fit does not exist the proposal is a Normal around `x` with the Hessian's eigenvalues made
-//! positive, or a Gamma or Dirichlet law of mean `x`; any function of the state is a valid choice. The paper's remedy
-//! for an indefinite Hessian, negative eigenvalues of the covariance made a very small positive number around the
-//! Newton mean, is [`Indefinite::SmallVariance`]: as the way back would have to end within that small number of the
-//! start, such proposals are hardly ever accepted. The law of intervals is matched like the others.
-//! **Local proposals.** Where the curvature passes through zero the fitted law is far too wide, and the published
-//! chain may stay there for thousands of steps. One proposal in eight, chosen regardless of the state, is therefore
-//! local: a Normal around `x` of precision `|K| + g g'`, or a Gamma or Dirichlet law of mean `x`, as narrow as the
-//! gradient and the curvature demand.
-//! **Burn-in.** From a far start a Newton step is almost always right and almost always rejected: the way back is
-//! too improbable. While it adapts, the sampler therefore takes every proposal that lowers the potential by more than 10 nats,
-//! to a finite one, and from which it can propose again.
+//! **Source.** `newtonian` section 3, after Minka (2000). Its Cauchy log-density, `-log(1 + q)`, cannot be normalised
+//! in two dimensions or more; here the exponent is that of the multivariate Cauchy law, which agrees for one. Where a
+//! fit does not exist the proposal is a Normal around `x` with the Hessian's eigenvalues made positive, or a Gamma or
+//! Dirichlet law of mean `x`; any choice that is a function of the state is valid. For an indefinite Hessian, the paper
+//! replaces negative eigenvalues of the covariance by a very small positive number, around the Newton mean:
+//! [`Indefinite::SmallVariance`]. These proposals are hardly ever accepted, as the reverse move would have to end
+//! within this small distance of the start. The law of intervals is matched like the others.
+//! **Local proposals.** Where the curvature passes through zero the fitted law is far too wide, and the published chain
+//! may stay there for thousands of steps. One proposal in eight, chosen independently of the state, is therefore local:
+//! a Normal around `x` of precision `|K| + g g'`, or a Gamma or Dirichlet law of mean `x`, with a width set by gradient
+//! and curvature.
+//! **Burn-in.** From a distant start, a Newton step is almost always good and almost always rejected: the reverse move
+//! is too improbable. During adaptation, the sampler therefore accepts every proposal that lowers the potential by more
+//! than 10 nats. The new potential must be finite, and the new state must permit a fitted law.
 //! **Parameters.** None: proposals take their scale from the Hessian, so a warm-up has no metric or step to adapt.
 //! **Cost.** Two expansions per site and step, `d^3 / 3` for a site of `d` rows; one expansion for each value of a discrete
 //! site. Nothing else depends on the size of the state.
@@ -46,10 +47,11 @@ use super::{Real, Sampler, SamplerError, Site, Sites, Step, Support, Target};
 use crate::random::{SeedTree, SeededRng};
 use law::{Family, Law};
 
-/// A fall of the potential, in nats, that only a chain far from its target can make.
+/// Decrease of the potential, in nats, that only a chain far from the bulk of its target can make.
 const FAR: f64 = 10.0;
 
-/// Frequent enough that a chain is not held for long, rare enough that a perfect fit loses little.
+/// Fraction of local proposals: high enough that a chain is not stuck for long, low enough to cost little where the fit
+/// is perfect.
 const LOCAL_FRACTION: f64 = 0.125;
 
 /// The proposal on the real line where the Hessian is not positive definite.
@@ -59,8 +61,8 @@ pub enum Indefinite {
     /// A Cauchy law where one fits, else a Normal around the state. The default.
     #[default]
     Cauchy,
-    /// A Normal around the Newton step, in whose covariance this variance, above 0, stands for what is negative: as
-    /// printed in `newtonian` section 3.1.
+    /// A Normal around the Newton step, whose covariance has this variance, above 0, in place of negative eigenvalues:
+    /// as printed in `newtonian` section 3.1.
     SmallVariance(f64),
 }
 
@@ -68,12 +70,12 @@ pub enum Indefinite {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Scan {
-    /// As the target numbers them. The default.
+    /// In the order of the target's indices. The default.
     #[default]
     InOrder,
     /// Each once, in a random order that is redrawn at every step.
     Shuffled,
-    /// As many sites as there are, each drawn at random: the only reversible choice.
+    /// As many visits as sites, each to a random site: the only reversible choice.
     Random,
 }
 
@@ -95,9 +97,9 @@ pub struct Newtonian<T> {
     order_stream: SeededRng,
     /// The potentials of every value of a discrete site, block after block.
     values: Vec<f64>,
-    /// Whether the present proposal of each block is local.
+    /// Whether the current proposal of each block is local.
     local: Vec<bool>,
-    /// Whether the present step of each block met what is not a number.
+    /// Whether the current step of each block met NaN.
     diverged: Vec<bool>,
     adapting: bool,
 }
@@ -123,10 +125,10 @@ impl Expansion {
 }
 
 impl<T: Real> Newtonian<T> {
-    /// For `blocks` independent blocks of `dimension` unknowns.
+    /// Creates a sampler for `blocks` independent blocks of `dimension` unknowns.
     ///
     /// # Errors
-    /// If either is zero.
+    /// If `dimension` or `blocks` is 0.
     pub fn new(dimension: usize, blocks: usize, streams: SeedTree) -> Result<Self, SamplerError> {
         check_shape(dimension, blocks)?;
         let noise = streams.child(0);
@@ -181,7 +183,7 @@ impl<T: Real> Newtonian<T> {
         self
     }
 
-    /// Sets the order of this step.
+    /// Sets the order of the sites in this step.
     fn arrange(&mut self, sites: usize) {
         let Self { scan, order, order_stream, .. } = self;
         if order.len() != sites {
@@ -195,7 +197,7 @@ impl<T: Real> Newtonian<T> {
         }
     }
 
-    /// Draws one discrete site of every block from its own law.
+    /// Draws one discrete site of every block from its conditional distribution.
     fn draw_discrete(
         &mut self,
         sites: &mut dyn Sites<T>,
@@ -227,7 +229,7 @@ impl<T: Real> Newtonian<T> {
                     left -= weight(potential);
                     left < 0.0
                 });
-                // Rounding may leave a remainder: the last possible value takes it.
+                // Rounding may leave a remainder: the draw is then the last value of finite potential.
                 let last = || potentials.iter().rposition(|potential| potential.is_finite());
                 let drawn = drawn.or_else(last).unwrap_or_default();
                 theta[place] = T::narrow(drawn as f64);
@@ -276,7 +278,7 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
                 law.fit(local, site.support, &self.old, gradient, hessian);
                 self.new.resize(rows, 0.0);
                 law.draw(&mut self.streams[block], &mut self.new);
-                // The state holds the rounded value.
+                // Checks the rounded value, which the state stores.
                 let inside = |x: &f64| site.support.holds(T::narrow(*x).widen());
                 if !self.new.iter().all(inside) {
                     law.family = Family::None;
@@ -300,7 +302,8 @@ impl<T: Real> Sampler<T> for Newtonian<T> {
                 let probability =
                     if log_ratio.is_nan() || outside { 0.0 } else { libm::exp(log_ratio.min(0.0)) };
                 let fall = self.before.potential[block] - self.after.potential[block];
-                // Not to where no law can be fitted, or that no fall of the potential leaves.
+                // Excludes ends without a fitted law, and a potential of minus infinity, which no later move could
+                // lower.
                 let is_end = self.reverse.family == Family::None || !self.after.potential[block].is_finite();
                 let downhill = self.adapting && fall > FAR && !is_end;
                 self.diverged[block] |= log_ratio.is_nan() && !outside;

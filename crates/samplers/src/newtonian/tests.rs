@@ -36,7 +36,7 @@ fn asserts_fitted(law: &mut Law) -> impl FnMut(Support, &[f64], &[f64], &[f64], 
     }
 }
 
-/// Where the target is of the family that proposes, the proposal is the target, from anywhere.
+/// For a target of the fitted family, the proposal equals the target, from any state.
 #[test]
 fn laws_of_the_family_are_fitted_as_they_are() {
     let mut law = Law::default();
@@ -44,7 +44,7 @@ fn laws_of_the_family_are_fitted_as_they_are() {
     for x in [0.2, 0.7] {
         // Gamma(3, 2).
         assert_fitted(Support::HalfLine, &[x], &[2.0 - 2.0 / x], &[2.0 / (x * x)], &[3.0, 2.0]);
-        // Beta(3, 4.5) on (-1, 2): slopes are by the variable itself.
+        // Beta(3, 4.5) on (-1, 2): slopes are with respect to the unscaled variable.
         let (u, v): (f64, f64) = ((x + 1.0) / 3.0, (2.0 - x) / 3.0);
         let slope = (3.5 / v - 2.0 / u) / 3.0;
         let curvature = (3.5 / (v * v) + 2.0 / (u * u)) / 9.0;
@@ -59,12 +59,12 @@ fn laws_of_the_family_are_fitted_as_they_are() {
     }
 }
 
-/// Where no law of the family has such derivatives there is another, on both sides of every bound.
+/// Where no law of the family has these derivatives, the fallback is proposed; on both sides of every bound.
 #[test]
 fn what_is_not_of_the_family_gets_a_law_about_the_state() {
     let mut law = Law::default();
     let mut assert_fitted = asserts_fitted(&mut law);
-    // A shape of -1 and of 0, a rate of -2.5 and of 0, both infinite, the rate alone.
+    // Shape -1 and 0, rate -2.5 and 0, both infinite, the rate alone infinite.
     for (x, g, h) in [
         (0.5, 10.0, -8.0),
         (0.5, 10.0, -4.0),
@@ -84,14 +84,14 @@ fn what_is_not_of_the_family_gets_a_law_about_the_state() {
         let hessian = [own, other, other, 4.0];
         assert_fitted(Support::Simplex, &[0.5; 2], &[0.0; 2], &hessian, &expected);
     }
-    // From 0.6 of the way: concentrations of -2.6 and of -0.6.
+    // At 0.6 of the interval: concentrations of -2.6 and of -0.6.
     let interval = Support::Interval { low: -1.0, high: 2.0 };
     for (g, h) in [(10.0 / 3.0, 0.0), (-10.0 / 3.0, 0.0)] {
         assert_fitted(interval, &[0.8], &[g], &[h], &[2.2, 1.8, -1.0, 3.0]);
     }
 }
 
-/// What is fitted has the derivatives that it was fitted to; what is added to all of a simplex' Hessian says nothing.
+/// A fitted law has the derivatives it was fitted to. A constant added to the whole Hessian of a simplex has no effect.
 #[test]
 fn laws_have_the_derivatives_that_they_are_fitted_to() {
     let mut law = Law::default();
@@ -125,7 +125,7 @@ fn laws_have_the_derivatives_that_they_are_fitted_to() {
     assert_parameters(&law, &[2.0, 5.0]);
 }
 
-/// That the factor of `law` is that of `precision`.
+/// Asserts that the factor of `law` is that of `precision`.
 fn assert_precision<const N: usize>(law: &Law, precision: [[f64; N]; N]) {
     for column in 0..N {
         let mut e = precision[column].to_vec();
@@ -136,7 +136,7 @@ fn assert_precision<const N: usize>(law: &Law, precision: [[f64; N]; N]) {
     }
 }
 
-/// Widths of local proposals, which decide about no law, only about how far a chain moves.
+/// Widths of local proposals, which affect how far a chain moves, not its stationary distribution.
 #[test]
 fn local_laws_reach_as_far_as_the_density_stays_alike() {
     let mut law = Law::default();
@@ -147,7 +147,7 @@ fn local_laws_reach_as_far_as_the_density_stays_alike() {
     assert_parameters(&fitted(Support::HalfLine, &[1.5], &[0.4], &[-0.6]), &[3.71, 3.71 / 1.5]);
     let hessian = [2.0, 0.3, 0.1, 0.3, -5.0, 0.2, 0.1, 0.2, 12.0];
     let simplex = fitted(Support::Simplex, &[0.3, 0.4, 0.3], &[1.0, -0.5, 0.2], &hessian);
-    // The slopes' mean is 0.16, their spread 0.3864, the greatest share of a curvature 3.6.
+    // The mean slope is 0.16, the spread 0.3864, the largest curvature term `x_i |K_ii|` 3.6.
     assert_parameters(&simplex, &[0.3, 0.4, 0.3].map(|x| x * (3.0 + 0.3864 + 3.6)));
     let interval = fitted(Support::Interval { low: -1.0, high: 2.0 }, &[0.8], &[0.1], &[-1.5]);
     let total = 2.0 + 0.24 * (13.5 + 0.09);
@@ -156,7 +156,7 @@ fn local_laws_reach_as_far_as_the_density_stays_alike() {
     let real = fitted(Support::Real, &[0.3, 0.4], &[0.5, -0.25], &[1.0, 2.0, 2.0, 1.0]);
     assert_parameters(&real, &[0.3, 0.4]);
     assert_precision(&real, [[2.25, 0.875], [0.875, 2.0625]]);
-    // None is taken for less than a thousandth of the largest, and for one where there is none.
+    // Eigenvalues are at least a thousandth of the largest, and 1 if all are 0.
     assert_precision(
         &fitted(Support::Real, &[0.0; 2], &[0.0; 2], &[1000.0, 0.0, 0.0, 0.01]),
         [[1000.0, 0.0], [0.0, 1.0]],
@@ -167,7 +167,7 @@ fn local_laws_reach_as_far_as_the_density_stays_alike() {
     assert_precision(&fitted(Support::Real, &[0.0; 2], &[0.0; 2], &[0.0; 4]), [[1.0, 0.0], [0.0, 1.0]]);
 }
 
-/// The Newton step stays, and the direction that falls gets the variance that is asked for.
+/// The mean is the Newton step; the direction of negative curvature has the given variance.
 #[test]
 fn the_printed_remedy_is_that_of_the_paper() {
     let mut law = Law { indefinite: Indefinite::SmallVariance(0.1), ..Law::default() };
@@ -191,7 +191,7 @@ fn densities_are_those_of_the_draws() {
     law.fit(false, Support::Real, &[0.1, 0.2, -0.1], &[0.1, 0.1, 0.0], &precision);
     assert_eq!(law.family, Family::Normal);
     assert_normalised(&mut law, 3, standard_normal);
-    // One falling direction along the gradient: a Cauchy law in one and in three dimensions.
+    // One direction of negative curvature, along the gradient: a Cauchy law in one and in three dimensions.
     law.fit(false, Support::Real, &[0.5], &[1.0], &[-0.2]);
     assert_eq!(law.family, Family::Cauchy);
     assert_normalised(&mut law, 1, standard_normal);

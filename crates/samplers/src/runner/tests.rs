@@ -51,7 +51,7 @@ fn draws_are_judged_at_their_temperature_and_by_coordinates_with_gradients() {
     assert!(!is_biased(1.0, 0.0, true));
 }
 
-/// Steps and divergences are both those of every block.
+/// Steps and divergences both count every block.
 #[test]
 fn divergences_are_counted_among_the_steps_of_all_blocks() {
     let mut run = RunRecord::new(6, 10, 1);
@@ -63,7 +63,7 @@ fn divergences_are_counted_among_the_steps_of_all_blocks() {
     assert_eq!(SampleResult::new(vec![run], 3).warnings().first(), Some(&expected));
 }
 
-/// A gradient that is never a number is no matter of the step.
+/// A gradient that is always NaN is not a problem of the step.
 #[test]
 fn divergences_of_all_steps_point_to_the_gradient() {
     let target = crate::from_fn(1, |theta: &[f64], gradient: &mut [f64]| {
@@ -80,7 +80,7 @@ fn divergences_of_all_steps_point_to_the_gradient() {
     }
 }
 
-/// Two blocks that every move takes further out.
+/// Two blocks on which every move overshoots further.
 #[derive(Clone)]
 struct Steep;
 
@@ -102,7 +102,7 @@ impl Target<f64> for Steep {
     }
 }
 
-/// No more steps diverge than are made by both blocks, and longer chains are no remedy.
+/// Divergences are at most the steps of both blocks, and no warning advises longer chains.
 #[test]
 fn steps_of_sampled_blocks_are_counted_and_longer_chains_not_advised_beside_divergences() {
     let schedule = Schedule { burn_in: 0, draws: 100 };
@@ -123,7 +123,7 @@ fn a_state_has_blocks() {
 }
 
 #[test]
-fn a_parameter_that_never_moves_is_told() {
+fn a_constant_parameter_gives_warnings() {
     let run = |shift: f64| {
         let mut run = RunRecord::new(2, 1000, 1);
         for n in 0..1000 {

@@ -10,7 +10,7 @@ pub struct Dirichlet {
 }
 
 impl Dirichlet {
-    /// Prior concentrations plus counts.
+    /// Creates the posterior with these `concentrations`: prior concentrations plus counts.
     ///
     /// # Panics
     /// If there are none, or one is not a finite number above 0.

@@ -13,7 +13,7 @@ pub struct Gammas {
 }
 
 impl Gammas {
-    /// One variable per shape and rate.
+    /// Creates one variable per shape and rate.
     ///
     /// # Errors
     /// If there are none, or not as many rates as shapes; if one is not a finite number above 0.

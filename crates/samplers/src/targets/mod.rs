@@ -22,12 +22,12 @@ pub use logistic::LogisticRegression;
 pub use quartic::Quartic;
 pub use robust::RobustRegression;
 
-/// Refuses a number of values other than the expected one.
+/// Returns an error unless `found` equals `expected`.
 fn check_size(what: &'static str, found: usize, expected: usize) -> Result<(), SamplerError> {
     if found == expected { Ok(()) } else { Err(SamplerError::Shape { what, found, expected }) }
 }
 
-/// Refuses values that are not finite and above 0.
+/// Returns an error unless all values are finite and above 0.
 fn check_positive(name: &'static str, values: &[f64]) -> Result<(), SamplerError> {
     values.iter().try_for_each(|&value| checks::check_positive(name, value))
 }

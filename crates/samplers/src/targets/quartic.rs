@@ -18,7 +18,7 @@ impl Quartic {
     /// `quartic > 0`, or `quartic = 0` and `quadratic > 0`.
     ///
     /// # Panics
-    /// With other coefficients, of which there is no density.
+    /// With other coefficients, for which no density exists.
     #[must_use]
     pub fn new(quartic: f64, quadratic: f64) -> Self {
         let rises = quartic > 0.0 || quartic == 0.0 && quadratic > 0.0;
@@ -45,8 +45,8 @@ impl Quartic {
         ((4.0 * a * x * x + 2.0 * b) * x, 12.0 * a * x * x + 2.0 * b)
     }
 
-    /// The expectation of `f`, by the trapezoidal rule on [-12, 12]: exact to rounding for what is smooth and vanishes
-    /// at both ends.
+    /// The expectation of `f`, by the trapezoidal rule on [-12, 12]: exact to rounding if the integrand is smooth and
+    /// vanishes at both ends.
     #[must_use]
     pub fn expectation(&self, f: impl Fn(f64) -> f64) -> f64 {
         const CELLS: usize = 24_000;

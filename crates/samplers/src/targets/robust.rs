@@ -220,8 +220,9 @@ mod tests {
 
     use super::*;
 
-    /// `digamma(1) = -0.577...`, `digamma(1/2) = digamma(1) - 2 log 2`, `trigamma(1) = pi^2 / 6`, `trigamma(1/2) = pi^2 / 2`
-    /// and the recurrence; at 6 and just above, the series is on its own, and as far from the truth as it gets: 1e-11.
+    /// `digamma(1) = -0.577...`, `digamma(1/2) = digamma(1) - 2 log 2`, `trigamma(1) = pi^2 / 6`,
+    /// `trigamma(1/2) = pi^2 / 2` and the recurrence; at 6 and just above, only the series is used, and its error is
+    /// largest: 1e-11.
     #[test]
     fn derivatives_of_log_gamma_are_the_known_ones() {
         const EULER: f64 = 0.577_215_664_901_532_9;

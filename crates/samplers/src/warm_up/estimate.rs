@@ -5,12 +5,12 @@ use super::linear::LinearMap;
 use crate::Real;
 use crate::dense::eigen;
 
-/// Running moments of the draws and gradients of one block, and the draws themselves where correlations are wanted.
+/// Running moments of the draws and gradients of one block, and the values themselves if correlations are estimated.
 #[derive(Debug, Clone)]
 pub(super) struct Estimate {
     shape: MetricShape,
     count: f64,
-    /// Mean and sum of squared deviations of every coordinate: of draws, of gradients.
+    /// Mean and sum of squared deviations of every coordinate, for draws and for gradients.
     moments: [Vec<[f64; 2]>; 2],
     rows: [Vec<f64>; 2],
 }
@@ -32,7 +32,7 @@ impl Estimate {
         self.rows.iter_mut().for_each(Vec::clear);
     }
 
-    /// Counts a draw and the gradient there; numbers that are not finite are left out.
+    /// Adds a draw and the gradient there; ignores both if any number is not finite.
     pub fn add<T: Real>(&mut self, theta: &[T], gradient: &[T]) {
         if !theta.iter().chain(gradient).all(|value| value.is_finite()) {
             return;
@@ -51,10 +51,12 @@ impl Estimate {
         }
     }
 
-    /// The map that equalises the window's draws and gradients in size, or none if there were too few draws.
+    /// Returns the map in whose coordinates draws and gradients are equally large; `None` if the window has too few
+    /// draws.
     ///
-    /// On every coordinate `scale^4 = var(theta) / var(grad U)`, the diagonal metric of least Fisher divergence: free of
-    /// units and, on a Gaussian of independent coordinates, exact. A coordinate that did not move keeps its scale.
+    /// For every coordinate, `scale^4 = var(theta) / var(grad U)`: the diagonal metric of least Fisher divergence. It
+    /// follows the units of the coordinate, and is exact on a Gaussian of independent coordinates. A coordinate that
+    /// did not move keeps its scale.
     pub fn map<T: Real>(&self, last: &LinearMap<T>, centre: &[T]) -> Option<LinearMap<T>> {
         if self.count < MIN_DRAWS {
             return None;
@@ -82,7 +84,8 @@ impl Estimate {
         Some(map)
     }
 
-    /// The `rank` directions, in scaled coordinates, whose variance is furthest from one, and the roots of that variance.
+    /// Returns the `rank` directions, in scaled coordinates, whose variance is furthest from one, and the roots of
+    /// these variances.
     ///
     /// The metric `A` makes the covariances `C` of draws and `K` of gradients agree, `A K A = C`:
     /// `A = K^-1/2 (K^1/2 C K^1/2)^1/2 K^-1/2`.
@@ -125,13 +128,13 @@ impl Estimate {
     }
 }
 
-/// The scale by a gradient alone: a change of about one nat.
+/// Returns the scale from a single gradient, `1 / sqrt(|gradient|)`: a change of about one nat.
 pub(super) fn scale_of_gradient<T: Real>(gradient: T) -> T {
     let scale = 1.0 / gradient.widen().abs().sqrt();
     if scale.is_finite() { T::narrow(bounded::<T>(scale)) } else { T::one() }
 }
 
-/// A scale whose square is a number of the type.
+/// Limits a scale so that its square is representable in `T`.
 fn bounded<T: Real>(scale: f64) -> f64 {
     let largest = 0.5 * T::max_value().widen().sqrt();
     scale.clamp(1.0 / largest, largest)

@@ -1,4 +1,4 @@
-//! One leapfrog step from the present state, for the initial step size.
+//! One leapfrog step from the current state, for the initial step size.
 
 use crate::random::SeededRng;
 use crate::vector::{add_scaled, dot, is_sound_for_test};
@@ -13,11 +13,12 @@ pub(super) struct Leapfrog<T> {
     start_gradient: Vec<T>,
     potential: Vec<f64>,
     start_potential: Vec<f64>,
-    /// Whether the density is that of states folded into the positive orthant: its even extension to all signs.
+    /// Whether states are folded into the positive orthant; the density is then extended evenly to all signs.
     pub folds: bool,
 }
 
-/// The acceptance that a first step crosses (Hoffman and Gelman 2014, algorithm 4, with Stan's constant).
+/// The acceptance that the search for a first step crosses (Hoffman and Gelman 2014, algorithm 4, with Stan's
+/// constant).
 const CROSSING: f64 = 0.8;
 const MAX_TRIALS: usize = 80;
 
@@ -47,12 +48,12 @@ impl<T: Real> Leapfrog<T> {
         for (block, &step) in steps.iter().enumerate() {
             let column = block * n..(block + 1) * n;
             let (p, x) = (&mut self.momentum[column.clone()], &mut self.state[column.clone()]);
-            // The buffer of the acceptance holds the initial energy first.
+            // The buffer of the acceptance first holds the initial energy.
             acceptance.push(self.start_potential[block] + 0.5 * dot(p, p).widen());
             add_scaled(p, T::narrow(-0.5 * step), &self.start_gradient[column.clone()]);
             add_scaled(x, T::narrow(step), p);
             if self.folds {
-                // The even extension is the same from the other side.
+                // The even extension is symmetric, so the step is reflected at zero.
                 for (x, p) in x.iter_mut().zip(p).filter(|(x, _)| **x < T::zero()) {
                     (*x, *p) = (-*x, -*p);
                 }

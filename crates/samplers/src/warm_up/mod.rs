@@ -1,21 +1,22 @@
 //! Warm-up: a preconditioner and a step size for any sampler, estimated from the first draws.
 //!
-//! [`Preconditioned`] runs a sampler in coordinates `phi`, `theta = c + L phi`, in which the target is about as wide in every
-//! direction. `L L'` plays the part of an inverse mass matrix for Hamiltonian samplers, of the diffusion for Langevin
-//! ones and of `H0 = gamma I` for quasi-Newton ones, so that one estimate serves all of them. During
-//! [`warm_up`](Sampler::warm_up) `L` is estimated in windows that double in size, from the gradients that the sampler
-//! evaluates anyway; afterwards it is fixed, and a fixed linear map leaves an exact sampler exact.
+//! [`Preconditioned`] runs a sampler in coordinates `phi`, `theta = c + L phi`, in which the target is about equally
+//! wide in every direction. `L L'` acts as the inverse mass matrix of Hamiltonian samplers, the diffusion of Langevin
+//! samplers and `H0 = gamma I` of quasi-Newton samplers, so that one estimate serves all of them. During
+//! [`warm_up`](Sampler::warm_up), `L` is estimated in windows that double in size, from the gradients that the sampler
+//! evaluates anyway. Afterwards it is fixed, and a fixed linear map keeps an exact sampler exact.
 //!
-//! Before the first window `L` follows the gradient at the start. On every change the step size starts again from one
-//! that a single leapfrog step accepts about 0.8 of the time. Samplers with an acceptance test then adapt their step by
-//! dual averaging; for [Langevin and momentum samplers](StepRule) without one, each step of the warm-up also tries a
-//! shadow step, one leapfrog step with a Metropolis test that moves nothing, and dual averaging aims at an acceptance
-//! of 0.98, or more in fewer than nine dimensions. A shadow step costs two full evaluations of the target; it ends with the warm-up.
+//! Before the first window, the gradient at the start determines `L`. On every change of `L`, the step size restarts
+//! from one that a single leapfrog step accepts with a probability of about 0.8. Samplers with an acceptance test then
+//! adapt their step by dual averaging. For [Langevin and momentum samplers](StepRule) without one, each step of the
+//! warm-up also tries a shadow step: one leapfrog step with a Metropolis test that moves nothing. Dual averaging then
+//! aims at an acceptance of 0.98, or more in fewer than nine dimensions. A shadow step costs two full evaluations of
+//! the target, during the warm-up only.
 //!
-//! A shadow step has no gradient noise. Where the sampler's gradients are those of minibatches, the warm-up also compares them
-//! with the full gradient, and keeps the step so short that their noise adds at most 5 % to the draws' variance. The metric is
-//! then estimated from the full gradients. As these cost far more than a step, shadow and comparison are then those of the
-//! first 20 steps in new coordinates and of one in 20 afterwards.
+//! A shadow step has no gradient noise. If the sampler uses minibatches, the warm-up also compares its gradients with
+//! the full gradient, and limits the step so that their noise adds at most 5 % to the variance of the draws. The metric
+//! is then estimated from the full gradients. As these cost far more than a step, shadow step and comparison take place
+//! only at the first 20 steps in new coordinates and at every 20th step afterwards.
 //!
 //! A later warm-up that is too short for a window keeps the metric.
 //!
@@ -84,16 +85,17 @@ pub enum StepRule {
     Own,
     /// A step `eps` with noise of variance `2 eps`: one leapfrog step of size `sqrt(2 eps)`.
     Langevin,
-    /// A leapfrog step of a sampler with momentum, by its friction.
+    /// A leapfrog step of a sampler with momentum; its friction limits the step under gradient noise.
     Leapfrog {
-        /// The friction that the noise of gradients is set against; `None` if a thermostat adapts it to that.
+        /// The friction that dissipates the gradient noise; `None` if a thermostat adapts it to the noise.
         friction: Option<f64>,
     },
 }
 
-/// The variance that gradient noise may add to the draws, or of a thermostat to a momentum in one step.
+/// Limit of the relative variance that gradient noise adds to the draws, or, with a thermostat, to a momentum in one
+/// step.
 const HEAT: f64 = 0.05;
-/// The step that measures the noise, relative to that of a full gradient.
+/// The step that measures the noise, relative to the step for full gradients.
 const MEASURING: f64 = 1e-3;
 
 impl StepRule {
@@ -101,17 +103,17 @@ impl StepRule {
     pub(crate) fn longest_step(self, noise: f64) -> f64 {
         match self {
             Self::Own => f64::INFINITY,
-            // A variance of `eps^2 noise` beside the `2 eps` that are injected.
+            // Gradient noise adds `eps^2 noise` to the injected variance `2 eps`.
             Self::Langevin => (4.0 * HEAT / noise).sqrt(),
-            // `step^2 noise` beside the `2 friction step` that are injected.
+            // Gradient noise adds `step^2 noise` to the injected variance `2 friction step`.
             Self::Leapfrog { friction: Some(friction) } => 2.0 * HEAT * friction / noise,
             Self::Leapfrog { friction: None } => (HEAT / noise).sqrt(),
         }
     }
 }
 
-/// The acceptance of a shadow step that leaves no more bias in few dimensions than `acceptance` in nine: one acceptance means
-/// longer steps in fewer dimensions.
+/// Returns the target acceptance of a shadow step in `dimension` dimensions. It leaves no more bias than `acceptance`
+/// does in nine: at equal acceptance, steps are longer in fewer dimensions.
 pub(crate) fn in_dimensions(acceptance: f64, dimension: usize) -> f64 {
     1.0 - (1.0 - acceptance) * (dimension as f64 / 9.0).sqrt().min(1.0)
 }
@@ -121,10 +123,11 @@ pub(crate) fn in_dimensions(acceptance: f64, dimension: usize) -> f64 {
 pub struct WarmUpSettings {
     /// Shape of the metric. Default [`MetricShape::Diagonal`].
     pub metric: MetricShape,
-    /// Acceptance of the shadow step that samplers without a test aim for in nine or more dimensions, in (0, 1). Default 0.98.
+    /// Target acceptance of the shadow step for samplers without a test, in nine or more dimensions; in (0, 1). Default
+    /// 0.98.
     pub shadow_acceptance: f64,
-    /// Search for a step and adapt it. Default true. Without it, samplers without a test keep their step, those with one adapt theirs
-    /// from where it is, and the warm-up makes no pass over all data for a step.
+    /// Search for a step and adapt it. Default true. If false, samplers without a test keep their step, and those with
+    /// a test adapt from their current step. The warm-up then makes no pass over all data for a step.
     pub adapt_step: bool,
 }
 
@@ -136,7 +139,8 @@ impl Default for WarmUpSettings {
 
 /// A sampler in coordinates that its warm-up estimates.
 ///
-/// Before [`warm_up`](Sampler::warm_up) it passes every call on, and its draws are those of the inner sampler bit for bit.
+/// Before [`warm_up`](Sampler::warm_up) it delegates every call, and its draws are bit-identical to those of the inner
+/// sampler.
 ///
 /// ```
 /// use alphamf_samplers::random::SeedTree;
@@ -161,14 +165,14 @@ pub struct Preconditioned<T, S> {
     settings: WarmUpSettings,
     dimension: usize,
     blocks: usize,
-    /// One map for each block, or none before the first warm-up.
+    /// One map for each block; empty before the first warm-up.
     maps: Vec<LinearMap<T>>,
-    /// Whether a window has ended: the maps are more than those of a gradient.
+    /// Whether a window has ended, so that the maps are estimated from draws, not from one gradient.
     learned: bool,
     phi: Vec<T>,
-    /// The draw of `phi`; if the caller's differs, it was set from outside.
+    /// The draw at `phi`; if the caller passes another state, the state was changed from outside.
     last: Vec<T>,
-    /// The next start of samplers that move several chains in turn.
+    /// The next start, for samplers with interleaved chains.
     next: Vec<T>,
     theta: Vec<T>,
     record: Record<T>,
@@ -181,22 +185,22 @@ pub struct Preconditioned<T, S> {
 struct Warming<T> {
     windows: Windows,
     steps: usize,
-    /// Steps in the present coordinates.
+    /// Number of steps in the current coordinates.
     steps_here: usize,
-    /// Whether the present step evaluates all data.
+    /// Whether the current step evaluates all data.
     looks: bool,
     estimates: Vec<Estimate>,
     leapfrog: Leapfrog<T>,
     shadow: Option<DualAveraging>,
     acceptance: Vec<f64>,
     noise: Noise,
-    /// The gradient of all data where the sampler evaluated its own, and the difference from it.
+    /// The gradient of all data at the recorded state, and the difference between it and the recorded gradient.
     full: Vec<T>,
     difference: Vec<T>,
 }
 
 impl<T: Real> Warming<T> {
-    /// Compares the recorded gradient with that of all data there.
+    /// Compares the recorded gradient with the gradient of all data at the recorded state.
     fn measure(&mut self, target: &mut dyn Target<T>, record: &Record<T>, maps: &[LinearMap<T>]) {
         self.full.resize(record.theta.len(), T::zero());
         let terms = target.terms();
@@ -212,8 +216,8 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
     /// Wraps `inner`.
     ///
     /// # Errors
-    /// If a setting is out of range. If a metric is to be estimated for a sampler that [mirrors](Sampler::mirrors): zero, where
-    /// it folds, would be elsewhere.
+    /// If a setting is out of range. If a metric is to be estimated for a sampler that [mirrors](Sampler::mirrors): the
+    /// metric would move zero, where it folds.
     pub fn new(inner: S, settings: WarmUpSettings, streams: SeedTree) -> Result<Self, SamplerError> {
         check_acceptance("shadow acceptance", settings.shadow_acceptance)?;
         if let MetricShape::LowRank(rank) = settings.metric {
@@ -239,13 +243,13 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
         })
     }
 
-    /// The sampler inside.
+    /// The inner sampler.
     #[must_use]
     pub fn inner(&self) -> &S {
         &self.inner
     }
 
-    /// The scale of every coordinate that the warm-up found (`dimension x blocks`), empty before it.
+    /// Iterates over the scales that the warm-up found (`dimension x blocks`); empty before a warm-up.
     pub fn scales(&self) -> impl Iterator<Item = f64> {
         self.maps.iter().flat_map(|map| map.scale.iter().map(|scale| scale.widen()))
     }
@@ -273,7 +277,7 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
         map_blocks(&self.maps, &mut self.phi, LinearMap::invert);
     }
 
-    /// Starts the step's adaptation again from one that fits the present coordinates.
+    /// Restarts step adaptation from a step that suits the current coordinates.
     fn restart_steps(&mut self, target: &mut dyn Target<T>) {
         if !self.settings.adapt_step {
             return;
@@ -281,7 +285,7 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
         let (rule, folds) = (self.inner.step_rule(), self.inner.mirrors());
         let Self { maps, phi, theta, record, rng, warming: Some(warming), .. } = self else { return };
         warming.leapfrog.folds = folds;
-        // The record is that of the sampler's own first gradient.
+        // Prevents recording: the record is for the first gradient of the sampler itself.
         record.is_set = true;
         let mut view = View { target, maps, theta, record, is_plain: false };
         let steps = warming.leapfrog.first_steps(&mut view, phi, self.blocks, rng);
@@ -297,8 +301,8 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
         }
     }
 
-    /// Ends a window: the metric is that of its draws. Only the step that follows measures the noise of gradients in the new
-    /// coordinates, so a warm-up that ends with a window keeps the old ones and their step.
+    /// Ends a window: sets the metric from its draws. Only the next step measures the gradient noise in the new
+    /// coordinates, so a warm-up that ends with a window keeps the old coordinates and their step.
     fn end_window(&mut self, target: &mut dyn Target<T>) {
         let Some(warming) = &mut self.warming else { return };
         self.learned = true;
@@ -315,14 +319,14 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
         self.restart_steps(target);
     }
 
-    /// Work before a step of the warm-up.
+    /// Prepares a step of the warm-up: ends a window, sets the first maps and takes a shadow step, each if due.
     fn before(&mut self, target: &mut dyn Target<T>) {
         if self.warming.as_ref().is_some_and(|warming| warming.windows.ends_at(warming.steps)) {
             self.end_window(target);
         }
         let Some(warming) = &mut self.warming else { return };
         if warming.steps == 0 {
-            // A warm-up without a window would learn no more than this.
+            // A warm-up without a window keeps an estimated metric, which a single gradient cannot improve.
             let keeps = self.learned && warming.windows.is_empty();
             if self.settings.metric != MetricShape::None && !keeps {
                 let mut gradient = vec![T::zero(); self.last.len()];
@@ -334,7 +338,7 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
                 let maps = maps.collect();
                 self.replace_maps(maps);
             }
-            // A step that fits the metric is kept with it, where the sampler adapts its own.
+            // If the metric is kept and the sampler adapts its own step, the step is kept too.
             if !(keeps && self.inner.step_rule() == StepRule::Own) {
                 self.restart_steps(target);
             }
@@ -348,7 +352,8 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
             let steps = vec![shadow.current(); self.blocks];
             warming.leapfrog.acceptance(&mut view, phi, (&steps, rng), &mut warming.acceptance);
             shadow.update(warming.acceptance.iter().sum::<f64>() / self.blocks as f64);
-            // In new coordinates the first step measures the noise and hardly moves: one long kick takes a momentum far out.
+            // In new coordinates, the first step measures the noise and is very short: one long noisy kick could make a
+            // momentum far too large.
             let may_be_noisy = record.is_subsampled || warming.steps == 0 && target.terms() > 1;
             let longest = match warming.noise.is_empty() && may_be_noisy {
                 true => MEASURING * shadow.current(),
@@ -358,13 +363,13 @@ impl<T: Real, S: Sampler<T>> Preconditioned<T, S> {
         }
     }
 
-    /// Work after a step of the warm-up.
+    /// Completes a step of the warm-up: adds the recorded state and gradient to the estimates.
     fn after(&mut self, target: &mut dyn Target<T>) {
         let Some(warming) = &mut self.warming else { return };
         warming.steps += 1;
         warming.steps_here += 1;
         let n = self.dimension;
-        // A step that is given needs no gradient of all data.
+        // A given step needs no gradient of all data.
         let needed = self.settings.metric != MetricShape::None || warming.shadow.is_some();
         if self.record.is_set && warming.looks && needed {
             let gradient = if self.record.is_subsampled {
@@ -393,7 +398,7 @@ impl<T: Real, S: Sampler<T>> Sampler<T> for Preconditioned<T, S> {
         let Self { inner, maps, phi, theta: room, record, .. } = self;
         let step = inner.step(&mut View { target, maps, theta: room, record, is_plain }, phi);
         if let Some(Start { gradient, state: None }) = inner.start() {
-            // The sampler did not evaluate the gradient at its start again.
+            // The sampler may reuse the gradient at its start, which is then not recorded.
             record.theta.clone_from(&self.last);
             record.gradient.clear();
             record.gradient.extend_from_slice(gradient);

@@ -9,7 +9,7 @@ pub(crate) struct Noise {
 }
 
 impl Noise {
-    /// Adds the differences at one state; those that are not finite are left out.
+    /// Adds the differences at one state; ignores them if any is not finite.
     pub fn add(&mut self, differences: impl Iterator<Item = f64> + Clone) {
         if differences.clone().all(f64::is_finite) {
             self.squares.resize(differences.clone().count(), 0.0);
@@ -18,18 +18,19 @@ impl Noise {
         }
     }
 
-    /// Whether nothing has been measured in the present coordinates.
+    /// Whether there is no measurement in the current coordinates.
     pub fn is_empty(&self) -> bool {
         self.count == 0.0
     }
 
-    /// The largest variance of a coordinate, 0 while there is no noise; the fewer the gradients, the more above their mean.
+    /// Returns the largest variance of a coordinate; 0 without measurements. The margin above the mean is larger for
+    /// fewer measurements.
     pub fn variance(&self) -> f64 {
         let count = self.count.max(1.0);
         self.squares.iter().fold(0.0, |a: f64, &b| a.max(b)) / count * (1.0 + 4.0 / count)
     }
 
-    /// Forgets what was measured in other coordinates.
+    /// Drops the measurements, which belong to other coordinates.
     pub fn reset(&mut self) {
         self.squares.clear();
         self.count = 0.0;

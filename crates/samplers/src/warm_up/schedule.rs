@@ -1,6 +1,6 @@
 //! Windows of a warm-up.
 
-/// Step counts at which the metric is re-estimated, from the draws since the last.
+/// Step counts at which the metric is re-estimated, from the draws since the previous one.
 ///
 /// Windows double in size; the last one ends `closing` steps, at least one, before the warm-up, so that the step size settles
 /// on the final metric. A warm-up that is too short for a window has none.
@@ -9,7 +9,7 @@ pub(super) struct Windows {
     ends: Vec<usize>,
 }
 
-/// Whether a step of a warm-up with minibatches evaluates all data; `steps` have gone by since the coordinates changed.
+/// Whether a warm-up with minibatches evaluates all data, `steps` steps after a change of coordinates.
 pub(crate) fn looks(steps: usize) -> bool {
     steps < 20 || steps.is_multiple_of(20)
 }
@@ -18,7 +18,7 @@ pub(crate) fn looks(steps: usize) -> bool {
 const FIRST: usize = 10;
 
 impl Windows {
-    /// For a warm-up of `steps` steps that move `chains` chains in turn.
+    /// Creates the windows of a warm-up of `steps` steps, for `chains` interleaved chains.
     pub fn new(steps: usize, closing: usize, chains: usize) -> Self {
         let last = steps.saturating_sub(closing.max(1));
         let mut ends = Vec::new();
@@ -36,7 +36,7 @@ impl Windows {
         Self { ends }
     }
 
-    /// Whether no window ends.
+    /// Whether there is no window.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

@@ -79,13 +79,14 @@ fn bad_settings_and_starts_are_typed_errors() {
     assert!(matches!(error, Some(SamplerError::StartPotential { block: 0, .. })));
 }
 
-/// Interleaved chains say how many they are and which is next, the others that they are one; nobody speaks of what it has not.
+/// Samplers with interleaved chains report their number and the next one, other samplers one chain. Reports omit
+/// quantities that a sampler does not have.
 #[test]
 fn samplers_say_which_chain_is_next() {
     for kind in SamplerKind::ALL {
         let mut sampler = kind.build::<f64>(2, 1, &SamplerOptions::default(), SeedTree::new(1)).unwrap();
         let expected = match kind {
-            // Its pairs are those of states, one less than of moves.
+            // Pairs of states need one chain more than pairs of moves.
             SamplerKind::Hamcmc => HamcmcSettings::default().memory + 1,
             SamplerKind::HmcBfgs => HmcBfgsSettings::default().ensemble,
             SamplerKind::MhBfgs => MhBfgsSettings::default().ensemble,
@@ -103,9 +104,9 @@ fn samplers_say_which_chain_is_next() {
     }
 }
 
-/// Symmetric to nine digits of the largest entry, and with eigenvalues that are not below zero but by rounding.
+/// A matrix must be symmetric to 1e-9 of the largest entry, and its eigenvalues non-negative but for rounding.
 #[test]
-fn matrices_are_looked_at() {
+fn matrices_are_validated() {
     let sgld = |values: [f64; 4]| {
         let sampler = Sgld::<f64>::new(2, 1, constant(0.1), SeedTree::new(1)).unwrap();
         sampler.with_gradient_noise(&Matrix::Dense(values.to_vec())).map(drop)
@@ -119,7 +120,7 @@ fn matrices_are_looked_at() {
         assert_eq!(of([1.0; 4]), Ok(()));
         assert!(matches!(of([1.0, 1.001, 1.001, 1.0]), Err(SamplerError::Matrix { .. })));
     }
-    // In whichever place of three it is.
+    // At each of the three off-diagonal positions.
     for (low, high) in [(1, 3), (2, 6), (5, 7)] {
         let mut values = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
         (values[low], values[high]) = (0.1, 0.2);
@@ -193,14 +194,14 @@ fn divergences_are_counted_and_never_reach_the_draws() {
         }
         let mut target = Cliff;
         let mut chain = Chain::new(&mut target, &mut *sampler, vec![1.0]).unwrap();
-        // HAMCMC looks at the gradient before it goes anywhere.
+        // HAMCMC evaluates the gradient at the end of a move before it accepts the move.
         let furthest = if kind == SamplerKind::Hamcmc { 1.5 } else { f64::MAX };
         chain.run(200, |draw| assert!(draw.theta[0].abs() <= furthest, "{kind}"));
         assert!(chain.statistics().divergences > 0, "{kind}");
     }
 }
 
-/// No test lets a move pass to where the potential is no number, however smooth the gradient there.
+/// A test rejects every move to a NaN potential, however smooth the gradient there.
 #[test]
 fn tested_moves_never_end_without_a_potential() {
     let options = SamplerOptions { step_size: Some(StepSize::Constant(0.5)), ..SamplerOptions::default() };
@@ -218,7 +219,7 @@ fn tested_moves_never_end_without_a_potential() {
     }
 }
 
-/// A step says of how many blocks it was taken back, and takes these back: one of four leaves the range of numbers here.
+/// A step reports how many blocks were reverted, and reverts these: one of four overflows here.
 #[test]
 fn acceptance_is_the_share_of_blocks_that_stay() {
     let (streams, gradient) = (SeedTree::new(1), constant(0.1));
@@ -249,7 +250,8 @@ fn acceptance_is_the_share_of_blocks_that_stay() {
     }
 }
 
-/// Where the step is far too long, a block may run away and have its next move taken back, both seen in one step.
+/// Where the step is far too long, a block may run away and have its next move reverted, both in the report of one
+/// step.
 #[test]
 fn a_block_diverges_at_most_once_in_a_step() {
     let (streams, gradient) = (SeedTree::new(1), constant(1.0));
@@ -285,7 +287,7 @@ fn accept_reject(blocks: usize, hmc: HmcSettings, scale: f64) -> [(&'static str,
     ]
 }
 
-/// The mean over the blocks of what accept-reject samplers say of a step.
+/// The reported acceptance and step size are means over the blocks.
 #[test]
 fn accept_reject_samplers_speak_of_the_mean_of_their_blocks() {
     let hmc = HmcSettings { step_size: 0.01, ..HmcSettings::default() };
@@ -294,7 +296,7 @@ fn accept_reject_samplers_speak_of_the_mean_of_their_blocks() {
     for (name, mut sampler) in samplers.into_iter().chain([("NMC", newtonian)]) {
         let mut target = Gaussian::equicorrelated(2, 1.0, 0.0).with_blocks(4);
         let step = sampler.step(&mut target, &mut [0.5; 8]);
-        // One proposes from far away; the other has no step, and proposes now and then locally.
+        // MH-BFGS proposes from far away; NMC has no step, and makes some local proposals.
         let (acceptance, step_size) = match name {
             "MH-BFGS" => (0.05..=0.99, 1.0..=1.0),
             "NMC" => (0.5..=1.0, 0.0..=0.0),
@@ -328,9 +330,9 @@ fn steps_are_adapted_in_burn_in_only() {
     }
 }
 
-/// Its memory counts from burn-in on, and before only if it keeps learning.
+/// The memory is used from burn-in on, and earlier only with `adapt_after_burn_in`.
 #[test]
-fn qnhmc_learns_when_it_should() {
+fn qnhmc_updates_memory_only_when_enabled() {
     let run_for = |adapt_after_burn_in, memory, burn_in, updates| {
         let settings = QnhmcSettings { adapt_after_burn_in, memory, updates, ..QnhmcSettings::default() };
         let sampler = Qnhmc::new(3, 1, settings, SeedTree::new(2)).unwrap();
@@ -343,7 +345,7 @@ fn qnhmc_learns_when_it_should() {
     assert_eq!(run(false, 1, 0), run(false, 5, 0));
     assert_ne!(run(false, 1, 20), run(false, 5, 20));
     assert_ne!(run(true, 1, 0), run(true, 5, 0));
-    // No more than it is told to.
+    // No more updates than the setting allows.
     assert_eq!(run_for(false, 3, 20, 3), run_for(false, 5, 20, 3));
     assert_ne!(run_for(false, 3, 20, 3), run_for(false, 3, 20, 10));
 }
@@ -375,7 +377,8 @@ fn a_closure_is_a_target_and_is_called_once_for_both() {
     assert_eq!(draw(&mut Box::new(known.clone())), draw(&mut known.clone()));
 }
 
-/// Where both are found at once, a closure is called for the end of a move alone, or for its start, too.
+/// Where potential and gradient are computed together, a closure is called at the end of a move alone, or at its start,
+/// too.
 #[test]
 fn fixed_targets_are_not_evaluated_twice() {
     let calls = std::cell::Cell::new(0);
@@ -448,7 +451,8 @@ fn chains_from_several_starts_tell_whether_they_agree() {
     let (seeds, hmc) = (SeedTree::new(6), |streams| Hmc::new(1, 1, HmcSettings::default(), streams));
     let apart = sample(&peaks, &[vec![-1.0], vec![1.0]], schedule, seeds, hmc).unwrap();
     assert!(apart.max_r_hat() > 1.5 && apart.min_effective_size() < 20.0, "{:?}", apart.parameters);
-    // The worst unknown is not the last one; and one that stands still cannot be judged, nor can all.
+    // The worst parameter is not the last one. A constant parameter cannot be checked, so neither can the maximum over
+    // all.
     let first = from_fn(2, |theta: &[f64], gradient: &mut [f64]| {
         let [x, y] = [theta[0], theta[1]];
         gradient.copy_from_slice(&[40.0 * x * (x * x - 1.0), y]);
@@ -461,7 +465,7 @@ fn chains_from_several_starts_tell_whether_they_agree() {
     let mut judged = mixed.clone();
     judged.parameters[0].r_hat = f64::NAN;
     assert!(judged.max_r_hat().is_nan());
-    // What cannot be judged is refused.
+    // Too few starts or draws, and an invalid start, are errors.
     let refused = |starts: &[Vec<f64>], draws| {
         sample(&peaks, starts, Schedule { burn_in: 0, draws }, seeds, hmc)
             .err()
@@ -475,7 +479,7 @@ fn chains_from_several_starts_tell_whether_they_agree() {
     assert!(refused(&[vec![1.0], vec![f64::NAN]], 10).is_some_and(|error| error.contains("start[0] is")));
 }
 
-/// What a step says of itself: the potential and the energy at its end, moved or not, and a step within its jitter.
+/// The report of a step: the potential and the energy at its end, moved or not, and a step size within the jitter.
 #[test]
 fn steps_report_where_they_end_and_how_far_they_went() {
     let mut target = Gaussian::equicorrelated(3, 4.0, 1.0);
@@ -506,13 +510,13 @@ fn steps_report_where_they_end_and_how_far_they_went() {
             let mut potential = [0.0];
             Target::<f64>::potential(&mut target, &theta, &mut potential);
             assert!((step.potential.unwrap() - potential[0]).abs() < 1e-9, "{name}: {step:?}, {potential:?}");
-            // Of a momentum of three numbers; that of RMHMC counts half a log determinant, too.
+            // The kinetic energy of a momentum of three numbers; for RMHMC plus half a log determinant.
             let kinetic = step.energy.map_or(0.0, |energy| energy - potential[0]);
             assert!((-5.0..20.0).contains(&kinetic), "{name}: {step:?}");
             moves += usize::from(start != theta);
             (least, most) = (least.min(step.step_size), most.max(step.step_size));
         }
-        // Both kinds of step have been seen.
+        // Both accepted and rejected steps occur.
         assert!((10..200).contains(&moves), "{name}: {moves}");
         let jitters = ["HMC", "HMC-BFGS", "RMHMC"].contains(&name);
         let largest = if name == "RMHMC" { 1.5 } else { 3.0 };
@@ -521,7 +525,7 @@ fn steps_report_where_they_end_and_how_far_they_went() {
     }
 }
 
-/// An energy error of a thousand nats is a divergence even where nothing has left the range of numbers.
+/// An energy error of a thousand nats is a divergence even if all numbers are finite.
 #[test]
 fn great_losses_of_energy_are_divergences() {
     for (step, diverges) in [(1.0, false), (1e4, true)] {
@@ -555,7 +559,7 @@ fn great_losses_of_energy_are_divergences() {
     assert!(stuck.warnings().iter().any(|warning| matches!(warning, diagnostics::Warning::RHat { .. })));
 }
 
-/// A sampler that has run on another target knows nothing of it in a new chain, not even at the state where it stopped.
+/// A sampler that has run on another target keeps nothing of it in a new chain, not even at the state where it stopped.
 #[test]
 fn a_new_chain_forgets_the_target_before() {
     let weak = from_fn(1, |theta: &[f64], gradient: &mut [f64]| {

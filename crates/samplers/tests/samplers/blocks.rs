@@ -133,7 +133,7 @@ fn samplers(blocks: usize) -> Vec<(String, Box<dyn Sampler<f64>>)> {
     let mut all: Vec<(String, Box<dyn Sampler<f64>>)> = vec![
         ("PSGLD, corrected".into(), boxed(Psgld::new(n, blocks, corrected, streams))),
         ("SGFS".into(), boxed(Sgfs::new(n, blocks, pair, streams))),
-        // At its default, the scale of these bowls, next to nothing is accepted.
+        // At its default, almost nothing is accepted on these targets.
         ("MH-BFGS, near".into(), boxed(MhBfgs::new(n, blocks, near, streams))),
         ("NUTS".into(), boxed(Nuts::new(n, blocks, NutsSettings::default(), streams))),
         ("RMHMC".into(), boxed(Rmhmc::new(n, blocks, hmc, streams))),

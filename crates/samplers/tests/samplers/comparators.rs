@@ -42,7 +42,7 @@ fn nuts_is_exact() {
     assert_moments("NUTS", &proof::log_gammas(), 0.0, 3_000, nuts(2, None));
     let mass = Matrix::Dense(vec![1.0, 0.8, 0.8, 2.0]);
     assert_moments("NUTS with a mass", &proof::banana(), 0.0, 4_000, nuts(2, Some(mass)));
-    // A bound on its depth that is always met leaves it exact.
+    // Trajectories that always end at the maximum depth leave it exact.
     let short = NutsSettings { depth: 2, ..NutsSettings::default() };
     assert_moments("NUTS of 3 leaps", &proof::banana(), 0.0, 10_000, |streams| {
         Box::new(Nuts::new(2, 1, short, streams).unwrap())
@@ -90,7 +90,7 @@ fn nuts_turns_where_it_should() {
     println!("{} leaps", leaps as f64 / 400.0);
     assert!((15.0..40.0).contains(&(leaps as f64 / 400.0)) && limited == 0);
 
-    // A tree of depth 2 has three leaps, which is told, and nothing diverges.
+    // A tree of depth 2 has three leapfrog steps, which the report counts, without divergences.
     let settings = NutsSettings { step_size: 0.01, depth: 2, ..NutsSettings::default() };
     let mut nuts = Nuts::new(1, 1, settings, SeedTree::new(2)).unwrap();
     let step = nuts.step(&mut target, &mut theta);
@@ -164,7 +164,7 @@ impl Metric<f64> for Stretched {
     }
 }
 
-/// Wrong forces keep the law and lose the energy: short steps must not.
+/// Wrong forces keep the stationary distribution but not the energy; at short steps the energy must be conserved.
 #[test]
 fn riemann_manifold_hmc_keeps_its_energy() {
     let problem = curved();
@@ -180,7 +180,7 @@ fn riemann_manifold_hmc_keeps_its_energy() {
     }
 }
 
-/// `N` observations of a Gaussian mean, whose scatter is that of the law: what Fisher scoring takes the posterior for.
+/// `N` observations of a Gaussian mean, whose empirical covariance equals the true one, as Fisher scoring assumes.
 #[derive(Clone)]
 struct Means {
     observations: Vec<[f64; 2]>,
@@ -196,7 +196,7 @@ impl Means {
         [c / determinant, -b / determinant, -b / determinant, a / determinant]
     }
 
-    /// Points on a circle, stretched: mean zero, scatter as it should be to the last digit.
+    /// Points on a stretched circle: mean zero, covariance exact to rounding.
     fn new(count: usize) -> Self {
         let root = [SCATTER[0].sqrt(), SCATTER[1] / SCATTER[0].sqrt()];
         let rest = (SCATTER[3] - root[1] * root[1]).sqrt();
@@ -276,7 +276,7 @@ fn fisher_scoring_is_exact_where_the_posterior_is_its_gaussian() {
         );
         assert!(fisher.1 < 0.09 && conditioned.1 < 0.09 && langevin.1 > 0.25);
     }
-    // What it takes for the information is that of the observations.
+    // The estimate of the information equals that of the observations.
     let gradient = GradientSettings { minibatch: Some(20), ..constant(0.01) };
     let mut sgfs = Sgfs::new(2, 1, gradient, SeedTree::new(2)).unwrap();
     let (mut target, mut theta) = (Means::new(TERMS), [0.0; 2]);
@@ -406,7 +406,7 @@ fn a_recipe_says_where_it_starts_once() {
     }
 }
 
-/// A recipe as it looks to one who takes rows for columns: `D - Q`, with the correction of `D + Q`.
+/// A recipe with rows and columns confused: `D - Q`, with the correction of `D + Q`.
 #[derive(Clone)]
 struct Transposed<R>(R);
 
@@ -443,7 +443,7 @@ fn a_transposed_curl_is_caught() {
     let (errors, _) = proof::worst(&problem, &estimates, 0.05);
     println!("{errors:.1} standard errors");
     assert!(errors > 8.0, "{errors}");
-    // And momenta that go the wrong way are seen in a single step: r' = -grad U.
+    // A single step shows momenta of the wrong sign: r' = -grad U.
     let still = GradientSettings { temperature: 0.0, ..constant(1e-3) };
     let mut theta = [2.0];
     let mut sampler = RecipeSampler::new(1, Friction(0.0), still, SeedTree::new(1)).unwrap();
@@ -454,7 +454,7 @@ fn a_transposed_curl_is_caught() {
     assert!(theta[0].abs() < 1.0, "a spring pulls back: {theta:?}");
 }
 
-/// In a warm-up's coordinates the information is estimated in these alone, not in those before.
+/// The information is estimated in the coordinates of the warm-up alone, not in those before.
 #[test]
 fn fisher_scoring_begins_again_in_other_coordinates() {
     let target = LinearGaussian::synthetic(1, 1_000, 0.1, 0.0, SeedTree::new(4));

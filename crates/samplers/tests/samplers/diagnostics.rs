@@ -49,7 +49,7 @@ fn well_mixed_chains() {
     }
 }
 
-/// Of a parameter of two values both tails are the same event, whatever its probability and the labels.
+/// For a parameter with two values both tails are one event, whatever its probability and the labels.
 #[test]
 fn tails_of_a_discrete_parameter() {
     let chains = chains(500, &[(0.7, 0.0); 4]);
@@ -130,7 +130,7 @@ fn divergences_do_not_depend_on_a_constant() {
     }
 }
 
-/// Where a chain is does not matter, also for how wide it is; ranks do not care for how far apart draws are.
+/// A common shift of the chains does not change R-hat, also for chains that differ in width.
 #[test]
 fn r_hat_does_not_depend_on_the_origin() {
     let wide: Vec<f64> = chain(3, 0.0, 0.0, 400).iter().map(|x| 3.0 * x).collect();

@@ -48,7 +48,7 @@ fn ranks_share_the_blocks() {
     }
 }
 
-/// Three observations of one place are summed in one order, whatever that of the entries.
+/// Three observations at one position are summed in a fixed order, whatever the order of the entries.
 #[test]
 fn draws_do_not_depend_on_the_order_of_the_entries() {
     let draw = |entries: &[(usize, usize, f64)]| {
@@ -66,7 +66,7 @@ fn draws_do_not_depend_on_the_order_of_the_entries() {
     assert_eq!(draw(&entries), first);
 }
 
-/// What `each` makes of every rank's chain, by rank.
+/// Returns the result of `each` on the chain of every rank, in rank order.
 fn on_ranks<R: Send>(
     blocks: usize,
     ranks: usize,
@@ -119,7 +119,8 @@ fn a_chain_is_the_same_on_any_number_of_ranks() {
 
 #[test]
 fn a_rank_sends_its_columns_and_inner_products() {
-    // Two columns a block and more: what travels is `vectors x rank x columns` numbers of eight bytes, at most once a step.
+    // At least two columns per block: a message has `vectors x rank x columns` numbers of eight bytes, at most one per
+    // step.
     let sent = |method, ranks| {
         let settings = DistributedSettings { method, step_size: 0.01, seed: 3 };
         let bytes = on_ranks(ranks, ranks, settings, |mut chain| {
@@ -138,8 +139,8 @@ fn a_rank_sends_its_columns_and_inner_products() {
     assert_eq!(sent(HAMCMC, 1), 0);
 }
 
-/// Parts of a square in as many blocks as it has rows and columns of: all alike. Of the entries of the first block alone,
-/// one part has them all.
+/// With as many blocks as rows and columns, all parts of a full square matrix are equal. With entries in the first
+/// block alone, one part has them all.
 #[test]
 fn a_chain_knows_how_uneven_its_parts_are() {
     let settings = DistributedSettings { method: Method::Sgld, step_size: 0.01, seed: 3 };
@@ -153,7 +154,7 @@ fn a_chain_knows_how_uneven_its_parts_are() {
     assert_eq!(imbalance(all[..2].to_vec()), 2.0);
 }
 
-/// A step that is too long is told.
+/// A step that is too long is reported.
 #[test]
 fn blocks_that_are_not_finite_are_counted() {
     for method in [Method::Sgld, HAMCMC] {
@@ -222,8 +223,9 @@ fn slopes_are_those_of_the_potential() {
     assert!(other.iter().any(|slope| slope.abs() > 1e-3));
 }
 
-/// The same chain written plainly: all unknowns in one vector, all of `H` as matrices. `H = S S^T` from the pairs in their
-/// order, oldest first, by the formulas of [`lbfgs`](alphamf_samplers::lbfgs). Returns all of `W` and `H` after each step.
+/// The chain in plain form: all unknowns in one vector, `H` as a dense matrix. `H = S S^T` from the pairs in their
+/// order, oldest first, by the formulas of [`lbfgs`](alphamf_samplers::lbfgs). Returns all of `W` and `H` after each
+/// step.
 fn plain_chain(steps: u64, blocks: usize, settings: DistributedSettings) -> Vec<Vec<f64>> {
     let streams = SeedTree::new(settings.seed);
     let bounds = |count: usize, block: usize| (block * count).div_ceil(blocks) * RANK;
@@ -375,7 +377,7 @@ fn a_chain_is_what_its_formulas_say() {
     }
 }
 
-/// A rank that is borrowed is that rank, and what goes to others is counted by message and by byte.
+/// A borrowed rank acts as the rank itself; messages and bytes to other ranks are counted.
 #[test]
 fn communicators_can_be_borrowed_and_counted() {
     let mut ranks = Local::group(3);
@@ -510,9 +512,9 @@ fn errors(
     worst
 }
 
-/// A constant step and the noise of the parts leave a bias of some per cent; with gradients that lack the weight of their
-/// part a mean is off by 0.85 deviations and a variance by its size, in two blocks. As the bits do not depend on the
-/// number of ranks, what holds for one rank holds for as many as there are blocks.
+/// A constant step and the noise of the parts leave a bias of some per cent. Without the weight of the parts, in two
+/// blocks, a mean would be off by 0.85 deviations and a variance by 100 %. Chains are bit-identical on any number of
+/// ranks, so the result for one rank holds for all.
 #[test]
 fn the_posterior_is_that_of_a_gibbs_sampler() {
     let exact = gibbs(60_000);

@@ -1,7 +1,7 @@
 //! The first draws of every sampler, pinned bit for bit.
 //!
-//! To pin them anew: `cargo test -p alphamf-samplers --test samplers golden -- --nocapture`, and copy what it
-//! prints into the column of the CPU's kind.
+//! To update them: `cargo test -p alphamf-samplers --test samplers golden -- --nocapture`, and copy the output into the
+//! column of the CPU's kind.
 
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::recipe::{self, Recipe, RecipeSampler};
@@ -97,7 +97,7 @@ fn first_draws_of_every_sampler_are_as_pinned() {
         .collect();
     found.iter().for_each(|(name, sum)| println!("    (\"{name}\", {sum:#018x}),"));
     let Some(column) = kind() else {
-        // Past the test harness, which shows nothing of a test that passes.
+        // Bypasses the test harness, which hides the output of tests that pass.
         writeln!(std::io::stderr(), "SKIPPED: no draws are pinned for this kind of CPU").unwrap();
         return;
     };

@@ -11,8 +11,8 @@ use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
 use curvature::largest_curvature;
 
-/// The mean square of the moves of so many steps in one dimension, and how many have pairs: the first have none, a few others
-/// none that can be used, and these do not count.
+/// Returns the mean square of the moves that have pairs, in `steps` steps in one dimension, and the number of these
+/// moves. The first moves, and a few later ones, have no usable pair.
 fn mean_square(
     sampler: &mut Hamcmc<f64>,
     target: &mut dyn Target<f64>,
@@ -261,7 +261,7 @@ fn mirrored_target_is_exact_where_folding_is_not() {
     let folding = |step| GradientSettings { mirror: true, ..constant(step) };
     let sgld =
         |streams| -> Box<dyn Sampler<f64>> { Box::new(Sgld::new(2, 1, folding(0.01), streams).unwrap()) };
-    // A fold turns the momentum round.
+    // A fold reverses the momentum.
     let sghmc = |streams| -> Box<dyn Sampler<f64>> {
         let settings = SghmcSettings { gradient: folding(0.1), ..SghmcSettings::default() };
         Box::new(Sghmc::new(2, 1, settings, streams).unwrap())
@@ -311,7 +311,7 @@ fn pairs_that_the_trust_region_makes_positive_count_as_published_only() {
     };
     assert_eq!(pairs(sampler(1.0)), Some(0));
     assert_eq!(pairs(sampler(1.0).with_shifted_pairs()), Some(2));
-    // Too little to make them positive.
+    // The trust region is too small to make them positive.
     assert_eq!(pairs(sampler(0.4).with_shifted_pairs()), Some(0));
 }
 
@@ -327,7 +327,7 @@ fn drifts_that_are_cut_are_counted() {
     assert_eq!([0.001, 0.1, 1.0, f64::INFINITY].map(limited), [2, 1, 0, 0].map(Some));
 }
 
-/// A move that is sound itself, to where there is no gradient, is not made.
+/// A move to a finite state without a finite gradient is not made.
 #[test]
 fn hamcmc_goes_nowhere_without_a_gradient() {
     let law = from_fn(1, |theta: &[f64], gradient: &mut [f64]| {
@@ -341,7 +341,7 @@ fn hamcmc_goes_nowhere_without_a_gradient() {
     assert!(chain.statistics().divergences > 0);
 }
 
-/// A move that runs away to where there is no gradient is taken back, and is one divergence of its block.
+/// A runaway move to a state without a gradient is reverted, and counts as one divergence of its block.
 #[test]
 fn hamcmc_counts_a_divergence_once() {
     let law = from_fn(1, |theta: &[f64], gradient: &mut [f64]| {
@@ -470,7 +470,7 @@ fn hamcmc_by_name_has_pairs_of_states() {
     assert_ne!(draws(None), draws(Some(Pairs::Moves)));
 }
 
-/// A step that suits the narrow direction of a Gaussian is far too short for the wide one, unless `H` knows it.
+/// A step that suits the narrow direction of a Gaussian is far too short for the wide one, unless `H` adapts to it.
 #[test]
 fn pairs_help_hamcmc() {
     let (memory, step, gamma) = (3, 0.1, 1e-3);
@@ -515,7 +515,7 @@ fn a_given_step_finds_pairs_in_raw_coordinates() {
     }
 }
 
-/// The step that all blocks share starts from that of the narrowest, wherever it is.
+/// The common step starts from that of the narrowest block, whatever its index.
 #[test]
 fn the_narrowest_block_sets_the_step() {
     let step = |scales: [f64; 2]| {

@@ -33,7 +33,8 @@ fn newtonian_steps_see_through_other_coordinates() {
     }
 }
 
-/// Far up a slope that grows, Newton steps are right and are rejected, as there is no way back: burning in takes them.
+/// Far from the mode on a growing slope, Newton steps are good but rejected, as the reverse move is improbable; burn-in
+/// accepts them.
 #[test]
 fn newtonian_burn_in_takes_great_falls_unasked() {
     let end = |adapts: bool| {
@@ -46,7 +47,7 @@ fn newtonian_burn_in_takes_great_falls_unasked() {
     assert!(end(true) < 10.0 && end(false) > 50.0, "{} {}", end(true), end(false));
 }
 
-/// Nothing below one, and no number beyond; with a label of which nothing is possible, or without.
+/// A potential of `0.1 x^2` below one and NaN above; optionally with a label that has no possible value.
 #[derive(Clone)]
 struct Edge {
     labels: usize,
@@ -105,7 +106,7 @@ fn newtonian_counts_what_is_no_number_and_never_goes_there() {
         });
         chain.statistics().divergences
     };
-    // Beyond the edge now and then; a label at every step, which counts once, wherever else it fails.
+    // Some proposals are beyond the edge. The label fails at every step, and a step counts once, whatever else fails.
     assert!((5..95).contains(&count(0)), "{}", count(0));
     assert_eq!(count(1), 100);
     let edge = Edge { labels: 0 };
@@ -116,7 +117,7 @@ fn newtonian_counts_what_is_no_number_and_never_goes_there() {
     assert!(warning.contains("steps met a potential or derivatives that are not numbers"), "{warning}");
 }
 
-/// Only falls that a chain in its target does not see are taken unasked while it burns in.
+/// Burn-in accepts without a test only decreases of the potential that a converged chain does not meet.
 #[test]
 fn newtonian_burn_in_leaves_a_settled_chain_alone() {
     let run = |adapts: bool| {
@@ -227,7 +228,7 @@ fn starts_on_a_simplex_sum_to_one() {
     }
 }
 
-/// A burn-in takes no state from which nothing can be proposed: every block moves after it.
+/// Burn-in accepts no state from which nothing can be proposed: every block still moves after it.
 #[test]
 fn newtonian_burn_in_ends_where_it_can_move_on() {
     const BLOCKS: usize = 200;

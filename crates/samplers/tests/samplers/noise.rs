@@ -25,7 +25,7 @@ struct Noisy {
 }
 
 const PRECISION: [f64; 4] = [2.0, 1.2, 1.2, 1.5];
-/// Of the noise, at loudness 1: `L` and `L L'`.
+/// The noise at loudness 1: its root `L` and its covariance `L L'`.
 const ROOT: [f64; 4] = [1.0, -0.6, 0.0, 0.3];
 const COVARIANCE: [f64; 4] = [1.0, -0.6, -0.6, 0.45];
 const METRIC: [f64; 4] = [1.5, 0.5, 0.5, 1.0];
@@ -151,7 +151,7 @@ fn known_gradient_noise_is_taken_off() {
     let sghmc = || Sghmc::new(2, BLOCKS, settings, streams).unwrap();
     let known = error(sghmc().with_gradient_noise(&noise(15.0)).unwrap(), Shape::Dense, 15.0, 3_000);
     check("SGHMC", known, error(sghmc(), Shape::Dense, 15.0, 3_000), 0.04);
-    // The thermostat finds the mean of the noise by itself, but not that it comes from one side.
+    // The thermostat adapts to the mean noise by itself, but not to its direction.
     let settings = SgnhtSettings { gradient: constant(0.1), diffusion: 1.5 };
     let sgnht = || Sgnht::new(2, BLOCKS, settings, streams).unwrap();
     let known = error(sgnht().with_gradient_noise(&noise(15.0)).unwrap(), Shape::Dense, 15.0, 6_000);
@@ -184,7 +184,7 @@ fn multiples_of_the_identity_are_one_gradient_noise() {
     assert!(run(sghmc()).iter().zip(&by_number).all(|(a, b)| (a - b).abs() > 1e-3));
 }
 
-/// Momenta drawn anew leave the law as it is, and are new.
+/// Redrawn momenta are new, and do not change the stationary distribution.
 #[test]
 fn momenta_may_be_drawn_anew() {
     let streams = SeedTree::new(3);
@@ -210,7 +210,7 @@ fn momenta_may_be_drawn_anew() {
         assert_eq!(change > 0.6 * BLOCKS as f64, step % 3 == 0, "{step}: {change}");
         last = momenta;
     }
-    // One that was set is kept until it is due, also through the first step.
+    // A momentum that was set is kept until it is redrawn, also through the first step.
     let mut sampler = sghmc().with_resampling(3).unwrap();
     sampler.set_momentum(0, &[50.0, -50.0]);
     sampler.step(&mut target, &mut vec![0.0; 2 * BLOCKS]);
@@ -309,7 +309,7 @@ fn draws_follow_the_temperature() {
     assert!(failures.is_empty(), "{failures:?}");
 }
 
-/// Where the law is even, draws that are folded are the sizes of those that are not, and near zero none is missing or too many.
+/// If the density is even, folded draws are distributed as the absolute values of unfolded draws, also near zero.
 #[test]
 fn folded_draws_have_the_law_of_sizes() {
     const MANY: usize = 100;
@@ -353,7 +353,7 @@ fn folded_draws_have_the_law_of_sizes() {
     }
 }
 
-/// The effective size of the wide direction, and its variance and that of the narrow one, a thousand times.
+/// Returns the effective size of the wide direction, its variance, and 1000 times the variance of the narrow direction.
 fn widths(sampler: impl Sampler<f64>, steps: usize) -> (f64, [f64; 2]) {
     let mut chain = Chain::new(narrow(), sampler, vec![0.1; 2]).unwrap();
     chain.burn_in(1_000);
@@ -366,7 +366,8 @@ fn widths(sampler: impl Sampler<f64>, steps: usize) -> (f64, [f64; 2]) {
     (diagnostics::effective_size_mean(&[wide]), [variance, thin])
 }
 
-/// A mass or a diffusion near the posterior's own makes a law of condition 1000 a round one, and keeps it exact.
+/// A mass or diffusion near the posterior's makes a target of condition number 1000 isotropic, and keeps the sampler
+/// exact.
 #[test]
 fn masses_and_diffusions_help_and_change_nothing() {
     let streams = SeedTree::new(4);
@@ -433,7 +434,7 @@ fn masses_and_diffusions_help_and_change_nothing() {
 
 const FLAT_BLOCKS: usize = 40_000;
 
-/// Gradient noise beyond what a step injects leaves no noise along it, and all across it.
+/// Gradient noise above what a step injects leaves no injected noise along its direction, and all of it across.
 #[test]
 fn excess_gradient_noise_is_clipped_to_zero() {
     const EPS: f64 = 0.01;

@@ -8,8 +8,9 @@ use alphamf_samplers::recipe::{self, Recipe};
 use alphamf_samplers::targets::*;
 use alphamf_samplers::*;
 
-/// The mean move at temperature 1 of one step of 1e-6 from `z`, divided by the step. `end` gives the end of the step, by equal
-/// random numbers at every temperature: all but the noise is affine in it, and the noise is proportional to its root.
+/// The mean move at temperature 1 of one step of 1e-6 from `z`, divided by the step. `end` returns the end of the step
+/// for fixed random numbers. The end is affine in the temperature, except for the noise, which is proportional to its
+/// root.
 fn measured_drift(z: &[f64], mut end: impl FnMut(GradientSettings) -> Vec<f64>) -> Vec<f64> {
     let ends = [0.0, 1.0, 4.0].map(|temperature| end(GradientSettings { temperature, ..constant(1e-6) }));
     let [cold, warm, hot] = ends;
@@ -108,7 +109,7 @@ fn flat() -> Flat<2> {
     Flat { blocks: 1, terms: 4, metric: SCALES }
 }
 
-/// Without a gradient all that moves is noise, and its variance is known to every digit.
+/// Without a gradient, a step consists of noise alone, whose variance is known exactly.
 #[test]
 fn noise_of_a_step_is_that_of_the_recipe() {
     const STEPS: usize = 100_000;
@@ -217,7 +218,7 @@ fn noise_of_a_step_is_that_of_the_recipe() {
         [theta[0] - start[0], theta[1] - start[1]]
     });
 
-    // Of a resting momentum half a step cools the thermostat by eps / 2 before the noise comes.
+    // With a momentum of zero, half a step lowers the thermostat by eps / 2 before the noise is added.
     for (thermostat, share) in [(0.5 * eps, 0.0), (4.0, 0.0), (0.5 * eps, 1.0), (4.0, 1.0)] {
         let diffusion = SgnhtSettings { gradient: settings, diffusion: 1.3 };
         let mut sampler = Sgnht::new(2, 1, diffusion, streams).unwrap();
@@ -235,7 +236,7 @@ fn noise_of_a_step_is_that_of_the_recipe() {
     }
 }
 
-/// Where the gradient is nothing, so is the slope of its own size that the correction asks for.
+/// At a zero gradient, the correction, which divides by its magnitude, must be zero.
 #[test]
 fn psgld_with_its_correction_rests_at_a_mode() {
     let gradient = GradientSettings { temperature: 0.0, ..constant(0.1) };
@@ -248,7 +249,7 @@ fn psgld_with_its_correction_rests_at_a_mode() {
     assert_eq!((chain.state(), chain.statistics().divergences), (&mode[..], 0));
 }
 
-/// As much as the noise that it corrects for: what it adds to a step is proportional to the temperature.
+/// The correction is proportional to the temperature, as the noise is.
 #[test]
 fn the_correction_of_psgld_is_as_warm_as_its_noise() {
     let end = |temperature, correction| -> f64 {
@@ -367,7 +368,7 @@ fn half_preconditioned_hmc_is_caught() {
     assert!(errors[0] > 20.0 && errors[1] < 5.0, "{errors:?}");
 }
 
-/// A block that went too far starts again with a new momentum, and with the thermostat that it began with.
+/// A block with a reverted move restarts with a new momentum and the initial thermostat.
 #[test]
 fn a_move_that_is_taken_back_ends_its_momentum() {
     let still = GradientSettings { temperature: 0.0, ..constant(0.01) };

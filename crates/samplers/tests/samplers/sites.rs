@@ -218,7 +218,8 @@ fn the_printed_remedy_for_indefinite_curvature_is_exact_and_slow() {
         println!("{indefinite:?}: {mean:.4} +- {error:.4} of {truth:.4}");
         assert!((mean - truth).abs() < 4.5 * error && error < 0.01);
     }
-    // From where the curvature is negative, as printed, the way back is improbable: next to nothing is accepted.
+    // From states of negative curvature, the printed remedy makes the reverse move improbable: almost nothing is
+    // accepted.
     let accepted = |indefinite| {
         let mut target = law.clone().with_blocks(2_000);
         let sampler =

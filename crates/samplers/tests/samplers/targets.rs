@@ -1,5 +1,5 @@
-//! The example targets, as they are and in other coordinates: slopes by differences, values by other ways to them, data by
-//! their law.
+//! The example targets in their own and in other coordinates: slopes by differences, values by independent
+//! computations, data by their distribution.
 
 use std::f64::consts::PI;
 
@@ -65,7 +65,7 @@ fn diffusion(metric: &mut dyn Metric<f64>, theta: &[f64], inverse: bool) -> Vec<
     d
 }
 
-/// What the metric says of its divergence; it may say nothing.
+/// Checks the divergence that the metric reports, if any.
 fn check_divergence(name: &str, (n, metric): (usize, &mut dyn Metric<f64>), theta: &[f64]) {
     for inverse in [true, false] {
         let mut divergence = vec![f64::NAN; theta.len()];
@@ -151,7 +151,7 @@ fn derivatives_of_the_targets_match_differences() {
 
 /// What a target offers.
 struct Offer {
-    /// Whether the metric is diagonal, and of which of `[G^-1, its root]` it knows the divergence.
+    /// Whether the metric is diagonal, and for which of `[G^-1, its root]` it offers the divergence.
     metric: Option<(bool, [bool; 2])>,
     curvature: bool,
     /// First row, number of rows and support of each site.
@@ -200,7 +200,7 @@ fn targets_offer_what_they_have() {
         let sites = (!sites.is_empty()).then_some(sites);
         check_offer(name, &mut *target, &theta, Offer { metric, curvature, sites });
     }
-    // What adds up to one does so in no other coordinates, but where none of it is changed.
+    // A simplex is no simplex in other coordinates, unless none of its rows is mapped.
     let simplex = || Dirichlet::new(vec![3.0, 0.5, 1.0]);
     let units = [0.5, 3.0, 1.0];
     let mapped: [(Box<dyn Target<f64>>, _); 4] = [
@@ -225,7 +225,7 @@ fn fixed_targets_are_fixed_in_other_coordinates() {
     let is_fixed = |target: &dyn Target<f64>| target.is_fixed();
     assert!(is_fixed(&Mirrored::new(fixed())) && is_fixed(&LogMapped::new(fixed())));
     assert!(is_fixed(&Scaled::new(fixed(), &units)));
-    // Those of this library are, one with a metric of whatever kind is not.
+    // The targets of this library are fixed; a target with any custom metric is not.
     let gaussian = || Gaussian::equicorrelated(2, 4.0, 1.0);
     assert!(is_fixed(&gaussian()) && !is_fixed(&Mirrored::new(WithMetric { law: gaussian(), metric: Flat })));
     assert!(is_fixed(&gammas()) && is_fixed(&Quartic::new(0.0, 1.0)) && is_fixed(&Funnel { scale: 3.0 }));
@@ -289,7 +289,7 @@ fn dense_metrics_follow_the_map() {
     }
 }
 
-/// What a target in other coordinates says of several blocks is what it says of each alone.
+/// In other coordinates, a target of several blocks gives for each block the values of that block alone.
 #[test]
 fn other_coordinates_are_those_of_every_block() {
     const BLOCKS: usize = 3;
@@ -501,7 +501,7 @@ fn sizes_and_values_of_targets_are_checked() {
     assert!(shape(LogisticRegression::new(vec![], vec![], &[1.0; 2]).err()));
 }
 
-/// Laws that do not exist stop where they are made.
+/// Constructors panic for distributions that do not exist.
 #[test]
 fn laws_that_do_not_exist_are_not_made() {
     let stops = |make: fn()| std::panic::catch_unwind(make).is_err();
@@ -545,7 +545,7 @@ fn minibatches_of_no_terms_are_the_prior() {
     }
 }
 
-/// The target of a log map is never evaluated at zero; what is no number stays none.
+/// The target of a log map is never evaluated at zero; NaN stays NaN.
 #[test]
 fn logarithms_have_positive_states() {
     fn theta<T: Real>(x: f64) -> f64 {

@@ -12,7 +12,7 @@ type Value<'a> = &'a dyn Fn(&[f64]) -> f64;
 /// Makes the sampler of one chain.
 type Factory = Box<dyn Fn(SeedTree) -> Box<dyn Sampler<f64>>>;
 
-/// The step of iteration `t`, counted from one, at every step of every sampler without a test.
+/// Step `t`, counted from one, of every sampler without a test has the size of iteration `t`.
 #[test]
 fn step_schedules_begin_at_one() {
     let schedule = StepSize::Decreasing { scale: 0.01, power: 0.51 };
@@ -142,7 +142,8 @@ fn run(
     ((0..values.len()).map(summary).collect(), longest)
 }
 
-/// Asserts that estimates are within five standard errors of the truth, these being below a share of the deviation.
+/// Asserts that estimates are within five standard errors of the truth, and that these errors are below `precision`
+/// deviations.
 fn assert_true(name: &str, found: &[(f64, f64)], truth: &[(f64, f64)], precision: f64) {
     println!("{name}: {found:.4?} of {truth:.4?}");
     for (&(mean, error), &(true_mean, deviation)) in found.iter().zip(truth) {
@@ -251,7 +252,7 @@ impl Sites<f64> for Tilted {
     }
 }
 
-/// Every draw's law depends on where it starts, so that the normalisers count.
+/// The proposal depends on the current state, so a wrong normaliser would bias the draws.
 #[test]
 fn newtonian_is_exact_on_a_tilted_simplex() {
     let coordinates: [Value<'_>; 3] = [&|x| x[0], &|x| x[1], &|x| x[2]];
@@ -260,7 +261,8 @@ fn newtonian_is_exact_on_a_tilted_simplex() {
     assert_true("tilted simplex", &found, &truth, 0.02);
 }
 
-/// A memory that keeps learning may learn a matrix that the adapted step does not suit, and must leave it again.
+/// A memory that is updated after burn-in may reach a matrix that does not suit the adapted step, and must leave it
+/// again.
 #[test]
 fn qnhmc_that_keeps_learning_keeps_moving() {
     let variance = narrow().covariance()[0];
@@ -278,7 +280,7 @@ fn qnhmc_that_keeps_learning_keeps_moving() {
     }
 }
 
-/// Nothing but a gradient.
+/// A target without metric, curvature and sites.
 struct Plain;
 
 impl Target<f64> for Plain {
@@ -295,7 +297,7 @@ impl Target<f64> for Plain {
     }
 }
 
-/// A step on a target that lacks what the sampler needs stops there, rather than leave the state where it is.
+/// A step on a target that lacks a needed capability panics, rather than leave the state unchanged.
 #[test]
 fn a_step_without_what_it_needs_is_an_error() {
     let corrected = PsgldSettings { correction: true, ..PsgldSettings::default() };
@@ -334,8 +336,8 @@ impl Target<f64> for Swept {
     }
 }
 
-/// Given `x`, the mean is redrawn before every step: `mean ~ N(0, 1)` and `x ~ N(mean, 1)`, so `x` alone has variance 2. What a
-/// sampler kept of its last step is that of another target.
+/// Given `x`, the mean is redrawn before every step: `mean ~ N(0, 1)` and `x ~ N(mean, 1)`, so `x` alone has variance
+/// 2. Values stored from the last step belong to another target.
 #[test]
 fn exact_samplers_are_exact_within_a_gibbs_sweep() {
     let streams = SeedTree::new(7);
@@ -344,7 +346,7 @@ fn exact_samplers_are_exact_within_a_gibbs_sweep() {
     let tested =
         Hamcmc::new(1, 1, HamcmcSettings { gradient: constant(0.5), ..HamcmcSettings::default() }, streams);
     let tested = tested.unwrap().with_pairs(Pairs::States).unwrap().with_metropolis().unwrap();
-    // In a long trajectory its start hardly counts.
+    // A short trajectory: in a long one, its start hardly counts.
     let nuts = NutsSettings { step_size: 1.0, depth: 1, ..NutsSettings::default() };
     let samplers: [(&str, Box<dyn Sampler<f64>>); 6] = [
         ("HMC", Box::new(Hmc::new(1, 1, hmc, streams).unwrap())),
@@ -481,7 +483,8 @@ fn exact_samplers_are_exact_on_positive_unknowns() {
     exact_on("mirrored truncated normal", &Mirrored::new(cut), &[0.5], 0.5, &[&|x| x[0].abs()], &truth);
 }
 
-/// Interleaved chains told apart give the error that runs from other seeds show; taken for one they give too small a one.
+/// Separated interleaved chains give the standard error that runs from other seeds show; treated as one chain, they
+/// give too small an error.
 #[test]
 fn standard_errors_of_interleaved_chains_are_those_between_runs() {
     let memory = 5;
@@ -512,7 +515,7 @@ fn standard_errors_of_interleaved_chains_are_those_between_runs() {
     assert!(matches!(error, Err(SamplerError::Setting { value: 3.0, .. })), "{error:?}");
 }
 
-/// Where PSGLD has seen no gradient it moves by 45: far out of a target whose scale is a thousandth.
+/// Where past gradients are zero, PSGLD moves by 45: far beyond a target whose scale is a thousandth.
 #[test]
 fn runaways_are_divergences() {
     let narrow = Gaussian::new(vec![0.0; 2], vec![1e6, 0.0, 0.0, 1e6]).unwrap();

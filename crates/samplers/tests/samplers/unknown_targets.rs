@@ -174,13 +174,13 @@ fn exact_samplers_are_right_or_warn() {
             let is_right = errors.iter().all(|error| *error < 5.0);
             let says_so = warnings.iter().any(is_serious);
             println!("{kind} on {}: {errors:.1?} {warnings:?}", known.name);
-            // Where all is tame no warning excuses an error.
+            // On well-behaved targets no warning excuses an error.
             assert!(
                 is_right || says_so && !known.is_tame,
                 "{kind} on {}: {errors:?} {warnings:?}",
                 known.name
             );
-            // Nor is there anything to warn of.
+            // Nor may there be a warning.
             if known.is_tame && kind == SamplerKind::Nuts {
                 assert!(!says_so, "{kind} on {}: {warnings:?}", known.name);
             }
@@ -211,7 +211,7 @@ fn samplers_without_a_test_are_right_or_warn() {
     }
 }
 
-/// The funnel cannot be had with one step: whoever draws from it with one says so.
+/// No single step suits the funnel: samplers with a single step must warn.
 #[test]
 fn the_funnel_is_warned_of() {
     let funnel = TARGETS.iter().find(|known| known.name == "funnel").unwrap();

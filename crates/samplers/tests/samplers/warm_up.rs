@@ -73,7 +73,7 @@ fn default_settings_fit_targets_of_any_scale() {
     }
 }
 
-/// Adaptation ends with the last step of the warm-up, whoever takes the steps.
+/// Adaptation ends with the last step of the warm-up, whether `burn_in` or `run` takes the steps.
 #[test]
 fn a_warm_up_ends_by_itself() {
     use SamplerKind::*;
@@ -104,7 +104,7 @@ fn a_warm_up_ends_by_itself() {
     chain.run(20, |draw| assert_eq!(draw.step.step_size, steps[20]));
 }
 
-/// Every setting that a sampler does not have is refused, and all others are taken.
+/// Samplers return an error for every setting that they lack, and accept all others.
 #[test]
 fn settings_without_effect_are_refused() {
     use SamplerKind::*;
@@ -163,7 +163,7 @@ fn settings_without_effect_are_refused() {
         let error = kind.build::<f64>(2, 1, &options, SeedTree::new(1)).map(drop).unwrap_err().to_string();
         assert_eq!(error, format!("sampler setting {expected}"));
     }
-    // By hand as by name.
+    // Samplers built by their types, not by name, return the same errors.
     let mirror = GradientSettings { mirror: true, ..GradientSettings::default() };
     let sgld = || alphamf_samplers::Sgld::<f64>::new(2, 1, mirror, SeedTree::new(1)).unwrap();
     assert!(Preconditioned::new(sgld(), WarmUpSettings::default(), SeedTree::new(1)).is_err());
@@ -173,7 +173,7 @@ fn settings_without_effect_are_refused() {
     assert!(recipe::RecipeSampler::new(2, recipe::Langevin, mirror, SeedTree::new(1)).is_err());
 }
 
-/// At a fold the mean gradient is the density there, not zero: correct draws are not warned of.
+/// At a fold the mean gradient is the density there, not zero; correct draws must give no warning.
 #[test]
 fn correct_draws_at_a_fold_are_not_called_biased() {
     let exponential = from_fn(1, |theta: &[f64], gradient: &mut [f64]| {
@@ -200,7 +200,8 @@ fn correct_draws_at_a_fold_are_not_called_biased() {
     }
 }
 
-/// A step of 0.8 makes the variance of a Langevin chain 1.67 times too large, which the identities of the target tell; 0.05 does not.
+/// A step of 0.8 makes the variance of a Langevin chain 1.67 times too large, which the identities of the target
+/// detect; 0.05 does not.
 #[test]
 fn wide_steps_of_samplers_by_type_are_warned_of() {
     use alphamf_samplers::{Hamcmc, Sgfs, Sgld};
@@ -215,7 +216,7 @@ fn wide_steps_of_samplers_by_type_are_warned_of() {
             let settings = HamcmcSettings { gradient, ..HamcmcSettings::default() };
             Ok(Box::new(Hamcmc::new(2, 1, settings, streams)?))
         }),
-        // Terms that are all alike have no scatter: half the step of SGLD.
+        // Identical terms have no scatter: the step is half that of SGLD.
         ("SGFS", 2.0, |gradient, streams| {
             let gradient = GradientSettings { minibatch: Some(2), ..gradient };
             Ok(Box::new(Sgfs::new(2, 1, gradient, streams)?))

@@ -48,7 +48,7 @@ pub fn activate(
     stopped.start_processing().map_err(|error| error.to_string())
 }
 
-/// A change of a parameter, a sample's number from the start of what is processed.
+/// A change of a parameter at a sample, counted from the start of processing.
 #[derive(Clone, Copy)]
 pub struct Change {
     pub at: usize,
@@ -61,8 +61,8 @@ pub fn now(parameter: u32, value: f64) -> Change {
     Change { at: 0, parameter, value }
 }
 
-/// Processes channels in blocks of the given sizes, in turn. The callback is called around every block, with whether it was
-/// processed.
+/// Processes channels in blocks of the given sizes, in turn. The callback is called before (`false`) and after (`true`)
+/// every block.
 pub fn process(
     processor: &mut StartedPluginAudioProcessor<Host>,
     channels: &[Vec<f32>],

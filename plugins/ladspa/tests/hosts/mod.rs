@@ -1,11 +1,11 @@
-//! What tests of the plugin in a host share: signals in every sample format, and what the library makes of them.
+//! Common parts of the tests of the plugin in hosts: signals in every sample format, and the library's output for them.
 
 use alphamf::denoiser::{LiveControls, LiveSettings};
 use alphamf::{Denoiser, Dictionary, Settings};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// Sample rates of sound cards, telephones and converters, from the lowest to the highest that the plugin takes.
+/// Sample rates of sound cards, telephones and converters, from the lowest to the highest that the plugin accepts.
 pub const RATES: [u32; 11] =
     [8_000, 11_025, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 88_200, 96_000, 192_000];
 
@@ -20,7 +20,7 @@ pub fn plugin() -> PathBuf {
     found.canonicalize().unwrap()
 }
 
-/// Codes of samples, little endian.
+/// Sample formats, little endian.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Format {
     S16,
@@ -32,7 +32,7 @@ pub enum Format {
 pub const FORMATS: [Format; 4] = [Format::S16, Format::S32, Format::F32, Format::F64];
 
 impl Format {
-    /// The bytes of a sample, and the sample as the plugin gets it: the nearest float.
+    /// Encodes a sample; returns its bytes, and the nearest float, which the plugin receives.
     pub fn encode(self, x: f64) -> (Vec<u8>, f32) {
         match self {
             Self::S16 => {
@@ -76,7 +76,7 @@ pub fn recording(rate: u32, width: usize, format: Format, seconds: f64) -> Recor
     recording
 }
 
-/// What the library makes of a recording, with one gain for all channels or one for each.
+/// The library's output for a recording, with one gain for all channels or one for each.
 pub fn expected(recording: &Recording, shared: bool, controls: LiveControls) -> Vec<f32> {
     static DENOISER: LazyLock<Denoiser> =
         LazyLock::new(|| Denoiser::new(Dictionary::built_in().unwrap(), Settings::default()).unwrap());

@@ -125,7 +125,7 @@ fn the_first_error_that_says_anything_is_the_reason() {
     assert!(reason(cut).contains("untrunc"), "{}", reason(cut));
 }
 
-/// A tag of a recording may be of any length, and what is in it.
+/// A tag may have any length and any content.
 #[test]
 fn the_rest_of_a_long_line_is_no_line() {
     let start = "[info]     comment         : ";

@@ -5,27 +5,27 @@ use num_complex::Complex;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// Frequencies that count, Hz: rumble, and what the microphones of telephones lack, tell nothing.
+/// Frequencies that are correlated, Hz: without rumble and those that telephone microphones lack.
 const BAND_HERTZ: RangeInclusive<f64> = 100.0..=6_000.0;
 
 /// Correlates two takes.
 pub(super) struct Correlator {
     /// Length of the transforms.
     size: usize,
-    /// Distance of their bins, Hz.
+    /// Spacing of their bins, Hz.
     hertz: f64,
     forward: Arc<dyn RealToComplex<f32>>,
     inverse: Arc<dyn ComplexToReal<f32>>,
 }
 
 impl Correlator {
-    /// For takes of so many samples together, of this sample rate.
+    /// Creates a correlator for two takes with `samples` samples in total, at a sample rate in Hz.
     pub(super) fn new(samples: usize, rate: f64) -> Self {
         let size = samples.next_power_of_two();
         Self { size, hertz: rate / size as f64, forward: forward(size), inverse: inverse(size) }
     }
 
-    /// The spectrum of some samples.
+    /// Computes the spectrum of zero-padded samples.
     pub(super) fn spectrum(&self, samples: &[f32]) -> Option<Vec<Complex<f32>>> {
         let (mut padded, mut bins) = (self.forward.make_input_vec(), self.forward.make_output_vec());
         padded[..samples.len()].copy_from_slice(samples);
@@ -60,7 +60,7 @@ impl Correlator {
         for (bin, (reference, take)) in cross.iter_mut().zip(of_take).enumerate() {
             let product = take * reference.conj();
             let power = product.norm();
-            // Of very faint or very loud sounds, the product is rounded to zero or infinity.
+            // For very faint or very loud sounds, the product underflows or overflows.
             let is_exact = power > f32::MIN_POSITIVE && power.is_finite();
             let counts = BAND_HERTZ.contains(&(bin as f64 * hertz)) && is_exact;
             *reference = if counts { product / power } else { Default::default() };
@@ -92,9 +92,9 @@ impl Correlator {
 
 /// A peak of a correlation.
 pub(super) struct Peak {
-    /// Where it is, samples.
+    /// Position, samples.
     pub(super) shift: f64,
-    /// Its height, in units of the root mean square.
+    /// Height relative to the RMS of the correlation.
     pub(super) height: f64,
     /// Whether the take has the opposite sign.
     pub(super) is_inverted: bool,

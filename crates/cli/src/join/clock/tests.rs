@@ -12,10 +12,10 @@ fn noise(seconds: usize, seed: u64) -> Vec<f32> {
     (0..seconds * RATE as usize).map(|_| random.random_range(-1.0..1.0_f32)).collect()
 }
 
-/// A sound as another recorder has it, whose own noise is as loud.
+/// A sound as recorded with another clock, with independent noise of equal level.
 fn take(sound: &[f32], clock: Clock, seed: u64) -> Vec<f32> {
     let mut resampler = Resampler::<1>::new(1.0);
-    // The reference's position of the take's first sample.
+    // Position of the take's first sample in the reference.
     let start = clock.to_reference(0.0);
     let silence = (-start).max(0.0).ceil();
     resampler.start_at(start + silence);
@@ -52,10 +52,10 @@ fn shift_and_drift_are_found_in_noise() {
     }
 }
 
-/// As of a file with a wrong sample rate.
+/// A file with a wrong sample rate has such a drift.
 #[test]
 fn clocks_far_apart_are_followed_or_refused() {
-    // Drift blurs long sounds: as of a voice, these are short.
+    // Drift blurs long sounds. These are as short as those of a voice.
     let loudness = |n: usize| if n % 7_000 < 400 { 30.0 } else { 1.0 };
     let sound: Vec<f32> = noise(90, 1).iter().enumerate().map(|(n, x)| loudness(n) * x).collect();
     // A long sound, low-passed.
@@ -100,7 +100,7 @@ fn short_takes_have_their_own_shift() {
     }
 }
 
-/// Most of it is not in the same time of the other.
+/// Most of the short take lies in another section of the long one.
 #[test]
 fn a_short_take_is_found_anywhere() {
     let sound = noise(40, 1);
@@ -132,13 +132,13 @@ fn a_take_that_lacks_samples_is_reported() {
     let mut take = take(&sound, clock, 2);
     let whole = found(&sound, &take).unwrap();
     assert_eq!(whole.unmatched_from, None);
-    // Most of it agrees, so that its clock is that of the part before.
+    // Most windows agree, so that the clock is that of the part before the gap.
     take.drain(60 * rate..60 * rate + rate / 5);
     let lacking = found(&sound, &take).unwrap();
     assert!((lacking.clock.shift - whole.clock.shift).abs() < 0.5, "{lacking:?}");
     let from = lacking.unmatched_from.unwrap() / f64::from(RATE);
     assert!((57.0..=61.0).contains(&from), "{from} s");
-    // A take that ends early has nothing to compare.
+    // After the end of a take, there is nothing to compare.
     assert_eq!(found(&sound, &take[..50 * rate]).unwrap().unmatched_from, None);
 }
 
@@ -173,7 +173,7 @@ fn samples_far_above_full_scale_end_nothing() {
     assert_eq!(found.unmatched_from, None);
 }
 
-/// The correlation of a whole section has a peak, but only the window with the knock does.
+/// The correlation of a whole section has a peak, but among its windows only the one with the knock has.
 #[test]
 fn a_knock_in_each_is_no_sound_in_common() {
     let knocking = |seed: u64, at: usize| {
@@ -188,7 +188,7 @@ fn a_knock_in_each_is_no_sound_in_common() {
     }
 }
 
-/// Louder and longer, and the peak of one section is high enough by itself.
+/// The event is louder and longer than a knock: the peak of one section needs no confirmation.
 #[test]
 fn one_event_in_each_is_no_sound_in_common() {
     let (mut one, mut other) = (noise(60, 1), noise(60, 2));

@@ -3,21 +3,26 @@
 use super::*;
 use std::f64::consts::PI;
 
-/// Fills a block, and gives its frames.
+/// Fills a block, and returns its frames.
 fn fill(exit: &mut Exit, count: usize) -> Vec<Frame> {
     let mut frames = vec![[f32::NAN; 2]; count];
     exit.fill(frames.iter_mut().map(|place| move |frame| *place = frame));
     frames
 }
 
-/// Takes a block in parts, as the denoiser gives it.
+/// Pushes a block in parts, as the denoiser does.
 fn push(entrance: &mut Entrance, block: &[Frame]) {
     entrance.begin_block(block.len());
     block.chunks(256).for_each(|part| entrance.push(part.iter().copied()));
 }
 
-/// Lets two devices run, the input's clock wrong by a fraction, and returns the output of some seconds.
-fn devices(rates: (u32, u32), wrong: f64, blocks: (usize, usize), seconds: f64) -> (Vec<Frame>, Arc<Known>) {
+/// Simulates two devices, the input's clock wrong by a fraction. Returns the output of `seconds` s.
+fn devices(
+    rates: (u32, u32),
+    wrong: f64,
+    blocks: (usize, usize),
+    seconds: f64,
+) -> (Vec<Frame>, Arc<Counters>) {
     let (mut entrance, mut exit, known) = bridge(rates.0, rates.1);
     let tone = |n: usize| (n as f64 * 2.0 * PI * 440.0 / f64::from(rates.0)).sin() as f32;
     let (mut came, mut output) = (0, Vec::new());
@@ -46,7 +51,7 @@ fn a_tone_stays_a_tone_at_any_rates_and_clocks() {
     ] {
         let (output, known) = devices(rates, wrong, blocks, 15.0);
         let rate = f64::from(rates.1);
-        // The first second goes by until enough waits.
+        // In the first second, the buffer fills.
         let settled = &output[rates.1 as usize..];
         let context = format!("{rates:?}, clock wrong by {wrong}, blocks of {blocks:?}");
         assert_eq!(known.dropped(), 0, "{context}");
@@ -54,7 +59,7 @@ fn a_tone_stays_a_tone_at_any_rates_and_clocks() {
         assert!(settled.iter().all(|[l, r]| (l + r).abs() < 1e-6), "{context}");
         let longest = (blocks.0 as f64 / f64::from(rates.0) + blocks.1 as f64 / rate + 0.015) * 2.0;
         assert!(f64::from(known.waiting()) < longest * f64::from(rates.0), "{context}");
-        // A sinusoid solves y[n-1] + y[n+1] = 2 cos(w) y[n]: what is left is noise and clicks.
+        // A sinusoid solves y[n-1] + y[n+1] = 2 cos(w) y[n]: the residual is noise and clicks.
         let w = 2.0 * PI * 440.0 / rate * (1.0 + wrong);
         let error = settled
             .windows(3)
@@ -69,7 +74,7 @@ fn at_equal_rates_and_clocks_samples_stay_what_they_are() {
     let (mut entrance, mut exit, _) = bridge(48_000, 48_000);
     let ramp: Vec<Frame> = (0..2_300).map(|n| [n as f32; 2]).collect();
     push(&mut entrance, &ramp[..2_000]);
-    // The spare is 240, and blocks of 2000 and 10 wait: not yet.
+    // The target delay, 240 spare frames and blocks of 2000 and 10, is not reached yet.
     assert!(fill(&mut exit, 10).iter().all(|frame| *frame == [0.0; 2]));
     push(&mut entrance, &ramp[2_000..]);
     let output: Vec<Frame> = (0..40).flat_map(|_| fill(&mut exit, 10)).collect();
@@ -101,7 +106,7 @@ fn an_input_that_stops_is_silence_and_goes_on_and_one_that_floods_is_dropped() {
     assert!(fill(&mut exit, 480).iter().all(|frame| *frame == [0.0; 2]));
     assert!(feed(&mut exit, 20).iter().all(|frame| (frame[0] - 0.5).abs() < 1e-3));
     assert_eq!(known.dropped(), 0);
-    // Three seconds at once: the ring holds two, and of these the output wants some ms.
+    // Three seconds at once: the ring holds two, of which the output keeps some ms.
     for _ in 0..300 {
         push(&mut entrance, &[[0.25; 2]; 480]);
     }
@@ -121,7 +126,7 @@ fn one_long_block_does_not_delay_for_ever() {
         known.waiting()
     };
     let before = run(&mut entrance, &mut exit, 5);
-    // The input is held up for 90 ms.
+    // The input is delayed by 90 ms.
     (0..9).for_each(|_| drop(fill(&mut exit, 480)));
     push(&mut entrance, &[[0.5; 2]; 4_800]);
     fill(&mut exit, 480);

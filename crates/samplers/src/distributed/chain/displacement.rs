@@ -1,9 +1,10 @@
-//! The step of HAMCMC from inner products alone: what every rank computes from the same sums.
+//! The HAMCMC step from inner products alone, which every rank computes from identical sums.
 
 use crate::InitialScale;
 use crate::vector::add_scaled;
 
-/// Symmetric, by its lower triangle: of the pairs' `s`, their `y`, the gradient and the noise.
+/// The inner products between the pairs' `s`, their `y`, the gradient and the noise: a symmetric matrix, stored as its
+/// lower triangle.
 pub(super) struct Products {
     pub(super) size: usize,
     pub(super) lower: Vec<f64>,
@@ -15,14 +16,14 @@ impl Products {
         self.lower[high * (high + 1) / 2 + low]
     }
 
-    /// The inner product of two combinations of the vectors.
+    /// Returns the inner product of two linear combinations, given by their coefficients.
     fn dot(&self, a: &[f64], b: &[f64]) -> f64 {
         let terms = (0..self.size).flat_map(|i| (0..self.size).map(move |j| (i, j)));
         terms.map(|(i, j)| a[i] * b[j] * self.between(i, j)).sum()
     }
 }
 
-/// One pair within `H`, as coefficients.
+/// One L-BFGS update of `H`; its vectors are coefficients of linear combinations.
 struct Update {
     s: Vec<f64>,
     y: Vec<f64>,
@@ -32,8 +33,8 @@ struct Update {
     sbs: f64,
 }
 
-/// `S (noise z - step S^T g)` as coefficients, with the root `S` of [`lbfgs`](crate::lbfgs) from the pairs in the order
-/// of `ages`.
+/// Returns the coefficients of `S (noise z - step S^T g)`, with the root `S` of [`lbfgs`](crate::lbfgs) from the pairs
+/// in the order of `ages`.
 pub(super) fn displacement(
     products: &Products,
     ages: impl Iterator<Item = usize> + Clone,

@@ -6,8 +6,7 @@ use crate::random::SeedTree;
 use crate::vector::dot;
 use rand_distr::{Distribution, StandardNormal};
 
-/// Coefficients found from inner products move as the vectors themselves would, with pairs of positive curvature, of
-/// negative and of none.
+/// The step from inner products equals the step from the vectors, for pairs of positive, negative and zero curvature.
 #[test]
 fn a_displacement_by_inner_products_is_that_of_the_vectors() {
     const DIMENSION: usize = 9;
@@ -20,7 +19,7 @@ fn a_displacement_by_inner_products_is_that_of_the_vectors() {
         let mut y: Vec<Vec<f64>> = s.iter().map(bend).collect();
         if pairs > 1 {
             y[1].iter_mut().for_each(|y| *y = -*y);
-            // As good as orthogonal, which is judged without regard to their length.
+            // Nearly orthogonal: the check of curvature does not depend on the lengths of the vectors.
             (s[2], y[2]) = (vec![0.0; DIMENSION], vec![0.0; DIMENSION]);
             (s[2][0], y[2][0], y[2][1]) = (1e6, 1e-3, 1e6);
         }

@@ -1,38 +1,39 @@
-//! The part of a RIFF file behind its samples: further samples, metadata, and tags that are no chunks.
+//! The part of a RIFF file after its samples: further samples, metadata, and tags that are no chunks.
 
 use super::{WavHeader, word};
 use crate::error::ReadError;
 use crate::metadata::Metadata;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Limit on `data` chunks behind the first; recorders write fewer.
+/// Limit on `data` chunks after the first; recorders write fewer.
 const MAX_CHUNKS: usize = 10_000;
 
-/// Chunks behind samples: if the file ends within one of them, it is cut off; within any other name are samples.
+/// Names of chunks after samples. If the file ends within one of them, the chunk is truncated; with any other name, its
+/// bytes are samples.
 const CHUNKS: [&[u8; 4]; 25] = [
     b"LIST", b"id3 ", b"ID3 ", b"bext", b"iXML", b"axml", b"chna", b"cue ", b"plst", b"smpl", b"inst",
     b"acid", b"fact", b"PEAK", b"JUNK", b"junk", b"FLLR", b"PAD ", b"cart", b"DISP", b"afsp", b"LGWV",
     b"umid", b"_PMX", b"strc",
 ];
 
-/// The part of a RIFF file behind its samples.
+/// The part of a RIFF file after its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rest {
     /// Bytes from the last whole sample to the end of its chunk.
     pub(crate) skip: u64,
-    /// Whether that end is odd, so that a byte should follow.
+    /// Whether the chunk has an odd length, so that a padding byte should follow.
     pub(crate) is_odd: bool,
     pub(crate) big_endian: bool,
 }
 
 /// Samples in a further chunk.
 pub(crate) struct Further {
-    /// Per channel.
+    /// Number of samples per channel.
     pub(crate) length: u64,
     pub(crate) rest: Rest,
 }
 
-/// The next thing behind samples.
+/// Contents that follow samples.
 pub(crate) enum Next {
     Samples(Further),
     /// Nothing, or bytes that do not belong to the recording.
@@ -42,7 +43,7 @@ pub(crate) enum Next {
 }
 
 impl Rest {
-    /// The part behind a chunk of `data_bytes` bytes.
+    /// Returns the part after a chunk of `data_bytes` bytes.
     pub(crate) fn behind(data_bytes: u64, frame_bytes: u64, big_endian: bool) -> Self {
         Self { skip: data_bytes % frame_bytes, is_odd: data_bytes % 2 == 1, big_endian }
     }
@@ -60,7 +61,7 @@ impl Rest {
             let mut chunk = Vec::new();
             let start = 4 + u64::from(is_odd);
             bytes.by_ref().take(start).read_to_end(&mut chunk).map_err(ReadError::Io)?;
-            // Some writers leave the byte out.
+            // Some writers omit the padding byte.
             let is_padded = !is_expected(&chunk) || is_expected(&chunk[1..]);
             if is_odd && is_padded && !chunk.is_empty() {
                 chunk.remove(0);
@@ -112,13 +113,13 @@ fn is_tag(start: &[u8]) -> bool {
     is_id3v2 || start.starts_with(b"TAG") || start.starts_with(b"APET")
 }
 
-/// Whether what may be a tag, which begins with these 8 bytes, is one.
+/// Whether these 8 bytes, which may be the start of a tag, begin one.
 fn ends_with_tag(start: &[u8], bytes: &mut impl Read) -> io::Result<bool> {
     const ID3V1_BYTES: u64 = 128;
     if !start.starts_with(b"TAG") {
         return Ok(!start.starts_with(b"APET") || start == b"APETAGEX");
     }
-    // It is the last of a file.
+    // An ID3v1 tag is the last part of a file.
     let rest = ID3V1_BYTES - start.len() as u64;
     Ok(io::copy(&mut bytes.by_ref().take(rest + 1), &mut io::sink())? == rest)
 }
@@ -128,7 +129,7 @@ pub(crate) fn is_name(name: &[u8]) -> bool {
     name.iter().all(|byte| (0x20..0x7f).contains(byte))
 }
 
-/// Whether all bytes that are left are zero.
+/// Whether all remaining bytes are zero.
 fn is_zero(bytes: &mut impl Read) -> io::Result<bool> {
     let mut block = vec![0; 1 << 16];
     loop {
@@ -141,22 +142,23 @@ fn is_zero(bytes: &mut impl Read) -> io::Result<bool> {
     }
 }
 
-/// Contents of a file behind its first samples.
-pub(crate) struct Behind {
+/// Contents of a file after its first samples.
+pub(crate) struct Trailer {
     /// Samples per channel in all chunks, if the header has their length.
     pub(crate) length: Option<u64>,
-    /// Of the header and the chunks behind it.
+    /// Metadata of the header and of the chunks after the samples.
     pub(crate) metadata: Metadata,
     /// Whether more data follow than are declared.
     pub(crate) data_follow: bool,
 }
 
-/// Searches behind the samples of a file, which begin at the present position, for further samples and metadata;
-/// restores the position.
-pub(crate) fn look_behind(file: &mut (impl Read + Seek), header: &WavHeader) -> Result<Behind, ReadError> {
-    let mut behind = Behind { length: header.length, metadata: header.metadata.clone(), data_follow: false };
+/// Searches for further samples and metadata after the samples of a file, which begin at the current position. Restores
+/// the position.
+pub(crate) fn read_trailer(file: &mut (impl Read + Seek), header: &WavHeader) -> Result<Trailer, ReadError> {
+    let mut trailer =
+        Trailer { length: header.length, metadata: header.metadata.clone(), data_follow: false };
     let (Some(first), Some(mut rest)) = (header.length, header.rest) else {
-        return Ok(behind);
+        return Ok(trailer);
     };
     let start = file.stream_position().map_err(ReadError::Io)?;
     let end = file.seek(SeekFrom::End(0)).map_err(ReadError::Io)?;
@@ -168,10 +170,10 @@ pub(crate) fn look_behind(file: &mut (impl Read + Seek), header: &WavHeader) -> 
             break;
         }
         file.seek(SeekFrom::Start(position)).map_err(ReadError::Io)?;
-        let further = match rest.next(file, frame_bytes, &mut behind.metadata)? {
+        let further = match rest.next(file, frame_bytes, &mut trailer.metadata)? {
             Next::Samples(further) => further,
             next => {
-                behind.data_follow = matches!(next, Next::Unknown);
+                trailer.data_follow = matches!(next, Next::Unknown);
                 break;
             }
         };
@@ -180,6 +182,6 @@ pub(crate) fn look_behind(file: &mut (impl Read + Seek), header: &WavHeader) -> 
         total = total.saturating_add(length);
     }
     file.seek(SeekFrom::Start(start)).map_err(ReadError::Io)?;
-    behind.length = Some(total);
-    Ok(behind)
+    trailer.length = Some(total);
+    Ok(trailer)
 }
