@@ -269,7 +269,7 @@ export interface LiveNode extends AudioWorkletNode {
   /** Sets controls; those not named keep their value. */
   set(controls: LiveControls): void;
   /**
-   * Estimates the noise from the next `seconds` of input, which must hold no speech; `Infinity` goes on without end, and 0
+   * Estimates the noise from the next `seconds` of input, which must hold no speech; `Infinity` continues indefinitely, and 0
    * ends it. The denoised signal is attenuated to the minimum gain meanwhile. Throws below 0.
    */
   learnNoise(seconds: number): void;
@@ -348,7 +348,7 @@ export class Live {
   /** Starts and ends of speech since the last call, in their order; of more than 4096, the last. */
   events(): LiveVoiceEvent[];
   /**
-   * Estimates the noise from the next `seconds` of input, which must hold no speech; `Infinity` goes on without end, and 0
+   * Estimates the noise from the next `seconds` of input, which must hold no speech; `Infinity` continues indefinitely, and 0
    * ends it. The denoised signal is attenuated to the minimum gain meanwhile. Throws below 0.
    */
   learnNoise(seconds: number): void;

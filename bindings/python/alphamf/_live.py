@@ -90,7 +90,7 @@ class Live:
     def learn_noise(self, seconds: float) -> None:
         """Estimates the noise from the next ``seconds`` of input, which must hold no speech.
 
-        Infinity goes on without end, and 0 ends it. The denoised signal is attenuated to the minimum gain meanwhile.
+        Infinity continues indefinitely, and 0 ends it. The denoised signal is attenuated to the minimum gain meanwhile.
 
         :raises ValueError: if ``seconds`` is negative or NaN.
         """

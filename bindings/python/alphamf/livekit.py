@@ -30,7 +30,7 @@ class NoiseFilter(FrameProcessor[AudioFrame]):  # type: ignore[misc]
     """Removes noise from the speech of an audio stream.
 
     Every frame yields a frame of the same length, whose samples are ``latency`` milliseconds late. It takes frames of any
-    length and number of channels at 8 to 192 kHz, and starts anew when rate or channels change, or when the stream changes
+    length and number of channels at 8 to 192 kHz, and restarts when rate or channels change, or when the stream changes
     to another room or participant. It computes without the interpreter lock: other threads go on. One filter serves one
     stream at a time.
 

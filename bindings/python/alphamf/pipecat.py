@@ -29,7 +29,7 @@ class NoiseFilter(BaseAudioFilter):  # type: ignore[misc]
     """Removes noise from the speech of a transport.
 
     The output is as long as the input, ``latency`` milliseconds late. It takes audio of any length at 8 to 192 kHz. It
-    computes on worker threads without the interpreter lock, so the event loop goes on, and many filters use all cores.
+    computes on worker threads without the interpreter lock, so the event loop is not blocked, and many filters use all cores.
     One filter serves one transport.
 
     A ``FilterEnableFrame`` switches it off or on without a click; the latency stays. A ``FilterUpdateSettingsFrame`` sets
