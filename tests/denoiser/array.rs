@@ -13,13 +13,13 @@ static DENOISER: LazyLock<Denoiser> = LazyLock::new(|| denoiser(Settings::fast()
 
 const RATE: u32 = 16_000;
 
-/// The sum of the samples and an echo, each later by some samples.
+/// The sum of the samples, delayed by `direct` samples, and an echo of amplitude 0.4, delayed by `echo` samples.
 fn delayed(samples: &[f32], direct: usize, echo: usize) -> Vec<f32> {
     let at = |n: usize, delay: usize| n.checked_sub(delay).map_or(0.0, |n| samples[n]);
     (0..samples.len()).map(|n| at(n, direct) + 0.4 * at(n, echo)).collect()
 }
 
-/// The demo in a simple room, twice in a row: the voice in four channels, and the recording.
+/// The demo in a simple room, repeated once: the voice and the noisy recording, in four channels each.
 fn room() -> (Vec<Vec<f32>>, Vec<Vec<f32>>) {
     let (clean, noisy) = (voice(), demo("demo-noisy.wav").into_channels().swap_remove(0));
     let noise: Vec<f32> = noisy.iter().zip(&clean).map(|(noisy, clean)| 2.0 * (noisy - clean)).collect();
@@ -90,7 +90,7 @@ fn silent_microphones_stay_silent() {
 fn a_microphone_that_dies_is_silent_and_the_others_do_without_it() {
     let (voice, mut recording) = room();
     let end = recording[0].len();
-    // Longer than a block, which knows what follows.
+    // Longer than a block, as the estimates of a block use all its samples.
     recording.iter_mut().for_each(|channel| channel.extend_from_within(..));
     let dies = end + RATE as usize / 3;
     recording[2][dies..].fill(0.0);
@@ -105,7 +105,7 @@ fn a_microphone_that_dies_is_silent_and_the_others_do_without_it() {
     assert!(with > without - 0.3, "{with} dB, without the microphone from the start {without} dB");
 }
 
-/// Blocks with little noise are left as they are elsewhere alone.
+/// Only the other channel modes pass blocks with little noise unchanged.
 #[test]
 fn for_transcription_an_array_is_mixed_and_no_more() {
     let (_, recording) = room();
@@ -124,7 +124,7 @@ fn for_transcription_an_array_is_mixed_and_no_more() {
     assert!(transcription == denoise(r#"{"quality": "fast", "mix": 0.8}"#));
 }
 
-/// Denoises at once, with settings of the gain.
+/// Denoises in one push, with the settings `gain`.
 fn denoise_by(gain: GainSettings, recording: &[Vec<f32>], channels: ChannelMode) -> Vec<Vec<f32>> {
     let settings = Settings { gain, ..Settings::fast() };
     let denoiser = denoiser(settings);
@@ -137,13 +137,13 @@ fn denoise_by(gain: GainSettings, recording: &[Vec<f32>], channels: ChannelMode)
     speech
 }
 
-/// The level of one against the other, dB.
+/// The level of `one` relative to `other`, dB.
 fn level_db(one: &[f32], other: &[f32]) -> f64 {
     let power = |samples: &[f32]| samples.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>();
     10.0 * (power(one) / power(other)).log10()
 }
 
-/// However many filters the noise passes.
+/// The limit holds for all filters of the chain together.
 #[test]
 fn no_more_noise_is_removed_than_the_strength_allows() {
     let (voice, mut recording) = room();
@@ -165,13 +165,13 @@ fn no_more_noise_is_removed_than_the_strength_allows() {
     }
 }
 
-/// It is not that of both passes, one after the other.
+/// Only one of the two passes of an array suppresses late reverberation.
 #[test]
 fn late_reverberation_is_suppressed_once() {
     let clean = voice();
     let recording: Vec<Vec<f32>> = (0..2)
         .map(|channel| {
-            // Of 0.6 s.
+            // A room with an RT60 of 0.6 s.
             let mut random = SeedTree::new(channel).rng(0);
             let mut tail: Vec<f32> = (0..RATE / 2)
                 .map(|n| 0.05 * random.random_range(-1.0..1.0_f32) * (-6.9 * n as f32 / 9_600.0).exp())
@@ -186,7 +186,7 @@ fn late_reverberation_is_suppressed_once() {
             let gain = GainSettings { dereverb, ..Settings::fast().gain };
             denoise_by(gain, &recording, channels).swap_remove(0)
         });
-        // Where the voice has ended.
+        // Frames 20 to 40 dB below the loudest, where the voice has ended.
         let frames = || without.chunks_exact(800).zip(with.chunks_exact(800));
         let loudest = frames().map(|(frame, _)| level_db(frame, &[1.0])).fold(f64::MIN, f64::max);
         let soft = |frame: &[f32]| (-40.0..-20.0).contains(&(level_db(frame, &[1.0]) - loudest));
@@ -197,7 +197,7 @@ fn late_reverberation_is_suppressed_once() {
     assert!(shared > 1.0 && array < 1.4 * shared, "{array} dB of an array, {shared} dB shared");
 }
 
-/// Sections have the noise that is left of the microphones, not that of one.
+/// The SNR of speech segments refers to the noise after the filters of the array, not to that of one microphone.
 #[test]
 fn what_is_recorded_is_of_the_second_pass() {
     let (_, recording) = room();
@@ -235,7 +235,7 @@ fn one_microphone_is_no_array() {
 #[test]
 fn samples_are_held_back_no_longer_than_said_and_progress_rises() {
     let (_, recording) = room();
-    let rate = 8_000; // half the time of 16 kHz
+    let rate = 8_000; // takes half the time of 16 kHz
     let settings = SessionSettings { channels: ChannelMode::Array, ..SessionSettings::default() };
     let mut session = DENOISER.session(rate, 2, settings).unwrap();
     let (mut given, mut taken, mut reached) = (0, 0, 0.0);

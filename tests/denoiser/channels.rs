@@ -20,7 +20,7 @@ fn sum(parts: &[(f32, &[f32])]) -> Vec<f32> {
     (0..parts[0].1.len()).map(|n| parts.iter().map(|(factor, samples)| factor * samples[n]).sum()).collect()
 }
 
-/// Denoised by fast settings, in pushes of this size.
+/// Denoises with fast settings, in pushes of `size` samples.
 fn denoise(recording: &[Vec<f32>], channels: ChannelMode, size: usize) -> Vec<Vec<f32>> {
     let denoiser = denoiser(Settings::fast());
     let settings = SessionSettings { channels, ..SessionSettings::default() };
@@ -38,7 +38,7 @@ fn denoise(recording: &[Vec<f32>], channels: ChannelMode, size: usize) -> Vec<Ve
     output
 }
 
-/// Ratio of the voice to what differs from it, dB.
+/// Ratio of the voice to the output's difference from it, dB.
 fn ratio_db(voice: &[f32], output: &[f32]) -> f32 {
     let power = |of: &dyn Fn(usize) -> f32| -> f32 { (0..voice.len()).map(|n| of(n).powi(2)).sum() };
     10.0 * (power(&|n| voice[n]) / power(&|n| output[n] - voice[n])).log10()
@@ -81,7 +81,7 @@ fn a_speaker_who_joins_later_divides_the_channels_from_there_on() {
     ];
     let [auto, shared] =
         [ChannelMode::Auto, ChannelMode::Shared].map(|channels| denoise(&recording, channels, 1 << 30));
-    // A block finishes 7.68 s.
+    // The first block completes 7.68 s of output.
     let first_block = 7 * RATE as usize;
     for k in 0..2 {
         assert!(auto[k][..first_block] == shared[k][..first_block]);

@@ -1,4 +1,5 @@
-//! A voice that the speech-presence network takes for noise is not removed from a recording that would be silent without it.
+//! A voice that the speech-presence network classifies as noise is kept in part if the recording would otherwise become
+//! silent.
 
 use super::shared::{denoised, denoiser};
 use alphamf::denoiser::Settings;
@@ -8,7 +9,7 @@ use std::f64::consts::{PI, TAU};
 
 const RATE: u32 = 16_000;
 
-/// Three cries of 0.6 s that fall from 1.2 kHz by 600 Hz a second, with all harmonics up to 7 kHz.
+/// Three cries of 0.6 s, whose pitch falls from 1.2 kHz at 600 Hz per second, with all harmonics up to 7 kHz.
 fn cries() -> Vec<f64> {
     let mut phase = 0.0;
     (0..3 * RATE)
@@ -23,7 +24,7 @@ fn cries() -> Vec<f64> {
         .collect()
 }
 
-/// Change of level of sounds that are denoised with white noise of this level, dB.
+/// Change in the level of `sounds` by denoising, dB, after addition of white noise with an RMS of `noise`.
 fn level_db(sounds: &[f64], noise: f64) -> f64 {
     let mut random = SeedTree::new(1).rng(0);
     let noisy = sounds.iter().map(|x| {
@@ -39,11 +40,11 @@ fn level_db(sounds: &[f64], noise: f64) -> f64 {
 #[test]
 fn a_cry_in_noise_is_kept_in_part() {
     let level_db = level_db(&cries(), 0.01);
-    // Without the model's word against the network's it would be 45 dB lower.
+    // Without the fallback to the model alone, the level would be 45 dB lower.
     assert!(level_db > -20.0, "{level_db:.1} dB");
 }
 
-/// Blows of a hammer, which the model alone takes for speech, before somebody speaks.
+/// Hammer blows, which the model alone classifies as speech, in a recording of more than one block.
 #[test]
 fn noise_before_the_first_word_is_removed() {
     let blow = |time: f64| {
@@ -54,6 +55,6 @@ fn noise_before_the_first_word_is_removed() {
     };
     let blows: Vec<f64> = (0..10 * RATE).map(|n| blow(f64::from(n % 9000) / f64::from(RATE))).collect();
     let level_db = level_db(&blows, 0.001);
-    // -12 dB if the model had a word in a part of a recording.
+    // If the fallback to the model alone applied to longer recordings, the level would be -12 dB.
     assert!(level_db < -40.0, "{level_db:.1} dB");
 }

@@ -1,6 +1,6 @@
-//! What the library computes, pinned bit for bit: any change of these values is a change of what it does.
+//! Results of the library, pinned bit for bit: any change of these values is a change of behaviour.
 //!
-//! To pin them anew: `cargo test --test denoiser golden -- --nocapture`, and copy what it prints.
+//! To update the values, run `cargo test --test denoiser golden -- --nocapture` and copy its output.
 
 use super::shared::{demo, denoiser};
 use alphamf::denoiser::{GainSettings, Settings};
@@ -12,8 +12,8 @@ use rand_distr::Distribution;
 use sha2::{Digest, Sha256};
 use std::io::Write;
 
-/// What is made and the first 16 digits of its SHA-256 sum on x86-64 with AVX2 and FMA, with AVX-512 or without. Matrix
-/// products are computed by other kernels elsewhere.
+/// Names of results and the first 16 digits of their SHA-256 checksums on x86-64 with AVX2 and FMA, with or without
+/// AVX-512. Other CPUs use other kernels for matrix products.
 const GOLDEN: [(&str, &str); 5] = [
     ("normal", "394212b8e341b9b6"),
     ("fast", "5cc6657086245313"),
@@ -29,7 +29,7 @@ fn is_pinned_here() -> bool {
     false
 }
 
-/// Compares the checksum of some bytes with the pinned one, on CPUs that it holds for.
+/// Compares the checksum of `bytes` with the pinned one, on CPUs for which it is valid.
 #[expect(clippy::explicit_write, reason = "the harness shows nothing of what passes")]
 fn check(name: &str, bytes: &[u8]) {
     let sum: String = Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -38,17 +38,17 @@ fn check(name: &str, bytes: &[u8]) {
     if is_pinned_here() {
         assert_eq!(sum, *pinned, "{name}");
     } else {
-        // Past the test harness, which shows nothing of a test that passes.
+        // Bypasses the test harness, which hides the output of passing tests.
         writeln!(std::io::stderr(), "SKIPPED: {name} is not pinned for this kind of CPU").unwrap();
     }
 }
 
-/// Denoises the demo clip and checks the samples as they are written, 16 bits each.
+/// Denoises the demo clip and checks the written file, with samples of 16 bits.
 fn check_denoised(name: &str, settings: Settings) {
     check_signal(name, settings, &demo("demo-noisy.wav"));
 }
 
-/// Denoises a recording and checks the samples as they are written.
+/// Denoises a recording and checks the written file.
 fn check_signal(name: &str, settings: Settings, noisy: &Signal) {
     let denoiser = denoiser(settings);
     let denoised = denoiser.denoise(noisy).unwrap();
@@ -91,13 +91,13 @@ fn one_step_of_a_dictionary() {
     check("dictionary", &dictionary.to_bytes().unwrap());
 }
 
-/// The first draws of a law from one stream.
+/// The first two draws from a distribution, with a fixed seed.
 fn draws<T>(law: impl Distribution<T>) -> [T; 2] {
     let stream: &mut SeededRng = &mut SeedTree::new(5).rng(0);
     std::array::from_fn(|_| law.sample(stream))
 }
 
-/// These are the same on every CPU.
+/// The draws are identical on all CPUs.
 #[test]
 fn first_draws_of_every_stable_law() {
     for (alpha_half, wide, narrow, filled) in [

@@ -1,6 +1,6 @@
 //! The impulse stage on speech: it never acts without impulses, and removes those that are present.
 //!
-//! All but the demo needs the NOIZEUS corpus (8 kHz) in `shared/data` beside the checkout.
+//! Tests without the demo need the NOIZEUS corpus (8 kHz) in `shared/data` beside the checkout.
 
 use super::shared::demo;
 use alphamf::random::{SeedTree, SeededRng};
@@ -59,7 +59,7 @@ fn speech_and_its_noises_pass_bit_for_bit() {
     }
 }
 
-/// Its glottal pulses are sharp: whatever is cut off, and wherever the blocks of levels begin, they are no clicks.
+/// Its sharp glottal pulses are not detected as clicks, in any section and at any offset of the blocks of levels.
 #[test]
 fn the_voice_of_the_demo_passes_in_parts_and_at_every_delay() {
     let clean = demo("demo-clean.wav");
@@ -75,7 +75,7 @@ fn the_voice_of_the_demo_passes_in_parts_and_at_every_delay() {
     }
 }
 
-/// Its creaky passages have as many pulses as a recording with clicks, close together.
+/// Creaky passages have as many pulses as a recording with clicks, but in clusters.
 #[test]
 fn a_creaky_voice_beside_silence_passes() {
     let clean = demo("demo-clean.wav");
@@ -99,7 +99,7 @@ fn a_creaky_voice_beside_silence_passes() {
     }
 }
 
-/// Most of its pulses stay even next to clicks.
+/// Most glottal pulses are kept, even next to clicks.
 #[test]
 fn the_voice_of_the_demo_stays_between_clicks() {
     let clean = demo("demo-clean.wav");

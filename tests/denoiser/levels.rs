@@ -1,12 +1,12 @@
-//! Speech levels by the definition that a user has: the voice through ideal third-octave filters, its mean square in exactly
-//! the 100 ms of a slot.
+//! Speech levels against their definition: the mean square of the voice over exactly the 100 ms of a slot, after ideal
+//! third-octave filters.
 
 use super::shared::{demo, denoiser};
 use alphamf::Settings;
 use alphamf::denoiser::{SessionSettings, SpeechLevels};
 use num_complex::Complex;
 
-/// Levels of a voice in slots and bands with these edges, by one transform.
+/// Levels of a voice, dB, bands x slots, from one transform of the whole recording; `edges` are in Hz.
 fn levels(samples: &[f32], rate: f64, edges: &[f64]) -> Vec<f64> {
     let (forward, inverse) =
         (alphamf_fourier::forward::<f64>(samples.len()), alphamf_fourier::inverse::<f64>(samples.len()));
@@ -29,14 +29,14 @@ fn levels(samples: &[f32], rate: f64, edges: &[f64]) -> Vec<f64> {
     found
 }
 
-/// The value below which a fraction lies.
+/// The quantile of `values` at `fraction`, 0 to 1.
 fn quantile(values: impl Iterator<Item = f64>, fraction: f64) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values[(fraction * (values.len() - 1) as f64) as usize]
 }
 
-/// The fraction of intervals that hold the level of the voice, of those within 40 dB of the loud ones.
+/// Fraction of the intervals that contain the level of the voice, over levels down to 40 dB below their 95 % quantile.
 fn held(noisy: &[f32], voice: &[f32], rate: u32) -> f64 {
     let denoiser = denoiser(Settings::fast());
     let settings = SessionSettings { levels: true, ..SessionSettings::default() };
@@ -56,7 +56,8 @@ fn held(noisy: &[f32], voice: &[f32], rate: u32) -> f64 {
     held.count() as f64 / judged.len() as f64
 }
 
-/// Those by frames of 64 ms, which blur time, held half to two thirds. One voice may hold more than nine tenths.
+/// Intervals from frames of 64 ms, which smear time, contained a half to two thirds of the levels. A single voice may
+/// have more than nine tenths.
 #[test]
 fn intervals_hold_the_levels_of_exact_slots() {
     let (noisy, voice) = (demo("demo-noisy.wav"), demo("demo-clean.wav"));

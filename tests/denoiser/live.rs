@@ -1,4 +1,4 @@
-//! Live: the promises of [`LiveDenoiser`], and what users of others complain of.
+//! Live denoising: guarantees of [`LiveDenoiser`], and defects that users report of other live denoisers.
 
 use super::shared::{demo, denoiser};
 use crate::counting::allocations;
@@ -44,7 +44,7 @@ fn level(samples: &[f32]) -> f32 {
     10.0 * (samples.iter().map(|x| x * x).sum::<f32>() / samples.len() as f32).log10()
 }
 
-/// Plosives and glottal pulses are no clicks.
+/// Plosives and glottal pulses are not removed as clicks.
 #[test]
 fn a_clean_voice_passes_where_nothing_is_attenuated() {
     let clean = demo("demo-clean.wav");
@@ -75,15 +75,15 @@ fn the_latency_is_what_is_said_at_every_rate() {
             let mut live = DENOISER.live(rate, 1, settings).unwrap();
             let latency = live.latency();
             let wanted = latency_seconds * f64::from(rate);
-            // Half a sample a hop, of which there are two; above 32 ms three or four, which must fit into a window.
+            // Rounding of half a sample per hop: two hops, or above 32 ms three or four, which must fit into a window.
             let tolerance = if latency_seconds > 0.032 { 2.5 } else { 1.0 };
             assert!((latency as f64 - wanted).abs() <= tolerance, "{rate} Hz: {latency} for {wanted}");
             let input = noise(3 * latency + 1_000, 0.5, 2);
-            // Nothing of the voice: what came, to the bit.
+            // A mix of zero returns the delayed input, bit for bit.
             let output = run(&mut live, &input, 100);
             assert!(output[..latency].iter().all(|y| *y == 0.0));
             assert!(output[latency..] == input[..input.len() - latency]);
-            // All of the voice, and nothing taken out: the same way through the transform.
+            // A mix of one and an exponent of zero return the input through the transform.
             live.set_controls(LiveControls { gain_exponent: 0.0, mix: 1.0, ..PASS });
             live.reset();
             let output = run(&mut live, &input, 100);
@@ -135,7 +135,7 @@ fn an_impulse_takes_the_latency_at_every_rate() {
             let mut input = noise(rate as usize / 2, 1e-3, 10);
             let at = rate as usize / 4;
             input[at] = 0.5;
-            // Nothing removed, a tenth in dB, and, at the default latency, all: at 4 ms what remains of an impulse is spread.
+            // The exponent 1 is tested at the default latency only: at 4 ms, the residual of an impulse is spread.
             let exponents: &[f32] = if latency_seconds == 0.016 { &[0.0, 0.1, 1.0] } else { &[0.0, 0.1] };
             for &gain_exponent in exponents {
                 live.set_controls(LiveControls { gain_exponent, ..LiveControls::default() });
@@ -173,13 +173,13 @@ fn speech_starts_and_ends_where_the_voice_does() {
     };
     let hop = live(rate as u32, 1, LiveControls::default()).latency() / 2;
     let (output, events, probabilities) = found(LiveControls::default(), hop);
-    // Starts and ends take turns, while the voice is there.
+    // Starts and ends alternate, within the duration of the voice.
     assert!(events.iter().enumerate().all(|(n, (speaking, _))| *speaking == (n % 2 == 0)), "{events:?}");
     let hang_over = 3 * rate / 10;
     assert!(events[0].1 >= before, "{events:?}");
     assert!(events.iter().all(|(_, sample)| *sample < after + hang_over + rate / 4), "{events:?}");
     assert!(events.len() % 2 == 0 && events.iter().all(|(_, sample)| sample % hop == 0), "{events:?}");
-    // Frames of the voice, within 30 dB of the loudest, have a higher probability than those without.
+    // Frames of the voice within 30 dB of the loudest have a higher probability than frames of noise alone.
     let power = |frame: &[f32]| frame.iter().map(|x| x * x).sum::<f32>();
     let loudest = voice.chunks(hop).map(power).fold(0.0, f32::max);
     let of = |range: std::ops::Range<usize>| &probabilities[range.start / hop..range.end / hop];
@@ -193,12 +193,12 @@ fn speech_starts_and_ends_where_the_voice_does() {
     let (speech, noise) = (mean(&loud), mean(of(rate / 2..before)));
     assert!(speech > 0.8 && noise < 0.2, "{speech} in speech, {noise} in noise");
 
-    // Neither the size of blocks nor the sound depend on one another.
+    // Events do not depend on the block size, nor the output on the voice threshold.
     let (_, again, _) = found(LiveControls::default(), 1_000);
     assert_eq!(again, events);
     let (same, never, _) = found(LiveControls { voice_threshold: 1.0, ..LiveControls::default() }, hop);
     assert!(same == output && never.is_empty(), "{never:?}");
-    // A hang-over of seconds makes one section of all; without one, there are more.
+    // A hang-over of 2.5 s joins all sections; without a hang-over, there are more sections.
     let count = |voice_hang_over_seconds: f32| {
         found(LiveControls { voice_hang_over_seconds, ..LiveControls::default() }, hop).1.len()
     };
@@ -250,7 +250,7 @@ fn noise_is_known_soon_and_followed() {
         let second = rate as usize;
         let mut live = live(rate, 1, LiveControls::default());
         let mut input = noise(3 * second, 0.01, 3);
-        // 20 dB louder, and then the same after a pause of digital silence.
+        // Noise that is 20 dB louder, then noise at this level again after 2 s of digital silence.
         input.extend(noise(3 * second, 0.1, 4));
         input.extend(vec![0.0; 2 * second]);
         input.extend(noise(second, 0.1, 5));
@@ -269,7 +269,7 @@ fn noise_is_known_soon_and_followed() {
         ] {
             assert!(change < -15.0, "{rate} Hz, {what}: {change} dB");
         }
-        // Once the sound has left the window of 64 ms.
+        // From the first window of 64 ms that holds only silence.
         let silent = &output[6 * second + second * 64 / 1_000 + latency..8 * second];
         assert!(silent.iter().all(|y| y.abs() < 1e-6), "{rate} Hz");
         let meters = live.meters();
@@ -300,18 +300,18 @@ fn what_is_no_sound_does_no_harm() {
     let bad = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN_POSITIVE / 8.0, -1e30, 1e-42];
     let input: Vec<f32> = (0..16_000).map(|n| if n % 3 == 0 { bad[n / 3 % 7] } else { good[n] }).collect();
     assert!(run(&mut live, &input, 128).iter().all(|y| y.is_finite()));
-    // Clipped noise is noise as well.
+    // Clipped noise and subnormal samples give finite output.
     let clipped: Vec<f32> = noise(16_000, 8.0, 7).iter().map(|x| x.clamp(-1.0, 1.0)).collect();
     assert!(run(&mut live, &clipped, 128).iter().all(|y| y.is_finite()));
     let subnormal = vec![1e-40; 16_000];
     assert!(run(&mut live, &subnormal, 128).iter().all(|y| y.is_finite()));
-    // What a band was like is forgotten with a time constant of 8 s: a minute later it is as if nothing had been.
+    // The state of a band decays with a time constant of 8 s: after a minute, it has no effect.
     let [harmed, spared] = [&mut live, &mut fresh].map(|live| {
         run(live, &noise(60 * 16_000, 0.05, 8), 128);
         level(&run(live, &noise(3 * 16_000, 0.05, 9), 128))
     });
     assert!((harmed - spared).abs() < 0.1, "{spared} dB without, {harmed} dB after");
-    // Blocks that do not fit are filled with zeros.
+    // Output without a matching frame of input is filled with zeros.
     let mut output = [1.0; 7];
     live.process(&[0.0; 3], &mut output);
     assert!(output[3..] == [0.0; 4]);
@@ -336,7 +336,7 @@ fn controls_are_faded() {
         });
         output.extend(run(&mut live, block, 64));
     }
-    // Beyond that of the tone, a step of its level every sample of 20 ms.
+    // The steepest step of the tone, plus that of a fade over its peak-to-peak range in 20 ms.
     let most = steepest(&input) * 1.2 + 2.0 * 0.5 / 960.0;
     assert!(steepest(&output[1_000..]) < most, "{} of {most}", steepest(&output[1_000..]));
 
@@ -365,13 +365,13 @@ fn noise_that_is_shown_is_taken_out_at_once() {
     let output = run(&mut live, &input, 160);
     let change = level(&output[2_000..]) - level(&input[2_000..]);
     assert!(change < -20.0, "{change} dB");
-    // Nothing but its floor meanwhile.
+    // During the estimate, the gain is the minimum gain.
     let floor = LiveControls::default().floor_db;
     let change = level(&output[2_000..8_000]) - level(&input[2_000..8_000]);
     assert!((change - floor).abs() < 1.0, "{change} dB");
 }
 
-/// A muted microphone spends the time too, and an exponent of zero passes the input even meanwhile.
+/// Digital silence of a muted microphone counts towards the time. An exponent of zero passes the input meanwhile.
 #[test]
 fn noise_is_estimated_from_the_next_seconds_whatever_they_hold() {
     let input = [vec![0.0; 16_000], noise(8_000, 0.2, 3)].concat();
@@ -387,7 +387,7 @@ fn noise_is_estimated_from_the_next_seconds_whatever_they_hold() {
     assert!(change.abs() < 1.0, "{change} dB");
 }
 
-/// Else the output would jump by the whole floor in a hop.
+/// Without smoothing, the level of the output would jump by the whole minimum gain within a hop.
 #[test]
 fn the_exponent_changes_smoothly_while_noise_is_learned() {
     let input = noise(16_000, 0.2, 4);
@@ -417,7 +417,7 @@ fn channels_have_one_gain_and_a_reset_is_a_new_start() {
     assert!(output.chunks_exact(2).all(|frame| frame[1] == 0.25 * frame[0]));
     live.reset();
     assert!(run(&mut live, &pairs, 77) == output);
-    // So are its meters, in silence as well, where no frame is separated.
+    // The meters also restart, even in silence, where no frame is separated.
     live.reset();
     run(&mut live, &[0.0; 3_200], 77);
     let mut new = self::live(16_000, 2, LiveControls::default());
@@ -434,7 +434,7 @@ fn a_reset_to_learned_noise_starts_from_it() {
     assert!(run(&mut live, &input, 100) == unlearned);
     live.learn_noise(f64::INFINITY);
     run(&mut live, &learned, 100);
-    // The end of learning keeps what was learned.
+    // A stop of the estimate keeps the learned noise.
     live.learn_noise(0.0);
     let [output, again] = [50, 100].map(|size| {
         live.reset_to_learned_noise();
@@ -459,7 +459,7 @@ fn learned_noise_can_be_kept_for_a_later_session() {
     first.learn_noise(0.9);
     run(&mut first, &learned, 100);
     let power = first.learned_noise().unwrap().to_vec();
-    // That of white noise whose samples are equally likely up to its level.
+    // The power of uniformly distributed white noise: a third of its squared peak.
     let mean = power.iter().sum::<f32>() / power.len() as f32;
     assert!((3.0 * mean / 0.01_f32.powi(2)).ln().abs() < 0.1, "{mean:e}");
     first.reset_to_learned_noise();
@@ -475,7 +475,7 @@ fn learned_noise_can_be_kept_for_a_later_session() {
         later.set_learned_noise(Some(&wrong)).unwrap_err();
         assert_eq!(later.learned_noise(), Some(&power[..]));
     }
-    // Digital silence, behind the last window with sound, teaches nothing.
+    // Digital silence after the last window with sound leaves the learned noise unchanged.
     run(&mut later, &[0.0; 1_600], 100);
     later.learn_noise(0.5);
     run(&mut later, &[0.0; 16_000], 100);
@@ -488,8 +488,8 @@ fn learned_noise_can_be_kept_for_a_later_session() {
     assert!(later.learned_noise().is_none() && run(&mut later, &input, 100) == unlearned);
 }
 
-/// A second of what a day brings, the same whenever the same second of a minute: noise that changes by 50 dB, voices made of
-/// pulses, hum, music, clipping, clicks, digital silence, and what is no number.
+/// One second of varied input, repeated every minute: noise whose level varies by 50 dB, voices made of pulses, hum,
+/// music, clipping, clicks, digital silence and NaN.
 fn second_of_a_day(second: usize) -> Vec<f32> {
     const RATE: usize = 8_000;
     let time = |n: usize| (second % 60 * RATE + n) as f32 / RATE as f32;
@@ -516,8 +516,8 @@ fn second_of_a_day(second: usize) -> Vec<f32> {
     sound
 }
 
-/// So many seconds of changing sound: what comes out stays finite, in time to the sample, and as loud as in the first minutes,
-/// and nothing is ever allocated.
+/// Asserts that, over `seconds` of varied input, the output stays finite, aligned to the sample and as loud as in the
+/// second minute, without allocations.
 fn long_run(seconds: usize) {
     let mut live = live(8_000, 1, LiveControls::default());
     let latency = live.latency();
@@ -525,7 +525,7 @@ fn long_run(seconds: usize) {
     let mut output = vec![0.0; 8_000];
     for second in 0..seconds {
         let input = second_of_a_day(second);
-        // The last second of a minute passes as it is, which tells the delay; so is a control used for days.
+        // Bypass in the last second of each minute allows a check of the delay, and changes a control throughout.
         let bypass = second % 60 == 59;
         let count = allocations();
         live.set_controls(LiveControls { bypass, ..LiveControls::default() });
@@ -537,7 +537,7 @@ fn long_run(seconds: usize) {
             assert!(output[400..] == before[400..8_000], "second {second}");
         }
         before.drain(..8_000);
-        // The first minute starts from nothing: the second is the measure.
+        // The second minute is the reference, as the first starts without an estimate.
         let level = level(&output).max(-80.0);
         if (60..120).contains(&second) {
             first_levels.push(level);

@@ -1,4 +1,4 @@
-//! A live denoiser, once made, never allocates: here, that would count.
+//! A live denoiser never allocates after construction, as checked by a counting allocator.
 
 use super::shared::denoiser;
 use crate::counting::allocations;
@@ -50,7 +50,7 @@ fn nothing_is_allocated_while_it_runs() {
     live.process(&input, &mut output);
     assert_eq!(allocations() - before, 0);
     assert!(output[48_000..].iter().all(|y| y.abs() < 0.01));
-    // It counts.
+    // The allocator counts an allocation and a deallocation.
     let before = allocations();
     drop(std::hint::black_box(vec![1.0_f32; 9]));
     assert_eq!(allocations() - before, 2);

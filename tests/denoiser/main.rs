@@ -1,4 +1,4 @@
-//! Promises of the library, in one program: a program for each file would compile and link the library again.
+//! Guarantees of the library, tested in one program: a program per file would compile and link the library each time.
 
 mod array;
 mod channels;

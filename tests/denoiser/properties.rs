@@ -48,7 +48,7 @@ fn decibels(ratio: f64) -> f64 {
     10.0 * ratio.log10()
 }
 
-/// A recording: level, sample rate, and per channel some of noise, tones, clicks, silence and steps.
+/// A recording: its sample rate, and channels of one level, each with noise, a tone, clicks, silence or a square wave.
 fn recording() -> impl Strategy<Value = (u32, Vec<Vec<f32>>)> {
     let rate = prop_oneof![
         Just(8_000_u32),
@@ -62,7 +62,7 @@ fn recording() -> impl Strategy<Value = (u32, Vec<Vec<f32>>)> {
     (rate, 1..=8_usize, 8..20_000_usize, any::<u64>(), -7..=0_i32).prop_map(
         |(rate, channels, length, seed, level)| {
             let level = 10.0_f32.powi(level);
-            // As many samples in all, however many the channels.
+            // The total number of samples does not depend on the number of channels.
             let length = length / channels;
             let channel = |index: usize| {
                 let mut stream = SeedTree::new(seed).rng(index as u64);
@@ -92,7 +92,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Also the division into pushes changes nothing.
+    /// The division into pushes does not change the output.
     #[test]
     fn any_recording_stays_finite_of_its_length_and_no_louder(
         (rate, channels) in recording(),
@@ -129,7 +129,7 @@ fn exact_silence_stays_silence() {
         let silence = vec![vec![0.0; 30_000]; channels];
         assert_eq!(denoise(rate, silence.clone()), silence);
     }
-    // Also between sounds: but for the frames that reach into it.
+    // Silence between sounds also stays silence, except in frames that overlap the sounds.
     let mut noise = SeedTree::new(2).rng(0);
     let mut x: Vec<f32> = (0..24_000).map(|_| noise.random_range(-0.5..0.5)).collect();
     x[6_000..18_000].fill(0.0);
@@ -139,13 +139,13 @@ fn exact_silence_stays_silence() {
 #[test]
 fn square_waves_of_full_scale_are_no_more_than_noise() {
     for rate in [8_000, 44_100, 96_000] {
-        // The frequency glides, as steady tones are removed before as hum.
+        // The frequency glides, as steady tones are removed as hum beforehand.
         let square: Vec<f32> = (0..rate)
             .map(|n| f64::from(n) / f64::from(rate))
             .map(|seconds| if (seconds * (200.0 + 20.0 * seconds)).fract() < 0.5 { 1.0 } else { -1.0 })
             .collect();
         let loss = decibels(power(&denoise(rate, vec![square.clone()])) / power(&[square]));
-        // It is not speech: it may fall to the minimum gain of -45 dB, and no further.
+        // A square wave is not speech: its gain may fall to the minimum of -45 dB, but no further.
         let floor = GainSettings::default().floor_db - 0.5;
         assert!((floor..=1.0).contains(&loss), "{rate} Hz: {loss} dB");
     }
@@ -167,7 +167,7 @@ fn a_constant_offset_leaves_no_trace() {
 
 #[test]
 fn speech_after_a_long_silence_and_an_offset_is_kept() {
-    // A voice of 16 harmonics in syllables over faint noise, 20 s of silence and 20 s of a constant before it.
+    // Syllables of a voice with 16 harmonics, in faint noise, after 20 s of silence and 20 s of a constant.
     let rate = 8_000;
     let mut noise = SeedTree::new(3).rng(0);
     let voice = |n: usize| -> f32 {
@@ -185,7 +185,7 @@ fn speech_after_a_long_silence_and_an_offset_is_kept() {
     assert!(output[0][..20 * rate - 600].iter().all(|&x| x == 0.0));
     let alone = denoise(rate as u32, vec![speech]);
     let [after, alone] = [&output[0][40 * rate + 600..], &alone[0][600..]].map(|x| power(&[x.to_vec()]));
-    // The network's estimate depends on the rest of the block, silence or more of the voice: 0.82 dB here.
+    // The network's estimate depends on the rest of the block, here silence or more of the voice, by 0.82 dB.
     assert!(decibels(after / alone).abs() < 1.0, "{} dB", decibels(after / alone));
 }
 
@@ -199,7 +199,7 @@ fn garbage_among_the_samples_is_no_part_of_the_recording() {
     let output = denoise(8_000, vec![garbled]);
     let [plain, garbled] = [&plain, &output].map(|y| power(&[y[0][8_000..].to_vec()]));
     assert!(decibels(garbled / plain).abs() < 0.5, "{} dB", decibels(garbled / plain));
-    // Whole recordings far out of range stay finite, and sound the same.
+    // Recordings far out of range stay finite, and have the gain of a recording in range.
     assert!(denoise(8_000, vec![vec![3e38; 2]]).iter().flatten().all(|y| y.is_finite()));
     let loud = denoise(8_000, vec![x.iter().map(|x| x * 1e19).collect()]);
     let level = decibels(power(&loud) / 1e38 / power(&denoise(8_000, vec![x])));
@@ -208,7 +208,7 @@ fn garbage_among_the_samples_is_no_part_of_the_recording() {
 
 #[test]
 fn what_follows_a_whisper_is_denoised_alike() {
-    // 20 s of noise 160 dB below what comes after it, which is noise alone.
+    // 20 s of noise, then 20 s of noise at a level 160 dB higher.
     let mut noise = SeedTree::new(4).rng(0);
     let x: Vec<f32> = (0..40 * 8_000)
         .map(|n| noise.random_range(-1.0..1.0) * if n < 20 * 8_000 { 1e-9 } else { 0.1 })

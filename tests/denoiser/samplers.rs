@@ -27,7 +27,7 @@ fn no_sampler_at_its_defaults_spoils_the_warm_start() {
         assert!(denoised.statistics.divergences == 0 || proposes, "{sampler:?}");
         si_sdr(&clean.channels()[0], &denoised.signal.channels()[0]).unwrap()
     };
-    // The network would hide what the sampler does.
+    // The network would mask the effect of the sampler.
     let gain = GainSettings { speech_presence: false, ..GainSettings::default() };
     let with = |sampling| Settings { sampling, gain: gain.clone(), ..Settings::default() };
     let short = |sampler| SamplingSettings { sampler, iterations: 12, burn_in: 4, ..Default::default() };
@@ -36,7 +36,7 @@ fn no_sampler_at_its_defaults_spoils_the_warm_start() {
         .into_par_iter()
         .map(|kind| (kind, score(with(Some(short(kind)))) - warm))
         .inspect(|(kind, change)| println!("{kind}: {change:+.3} dB"))
-        // NMC and NUTS move far in a sweep: away from the warm start, which has a better score than the posterior.
+        // NMC and NUTS move far from the warm start in a sweep; the warm start has a better score than the posterior.
         .filter(|&(kind, change)| {
             change < if matches!(kind, SamplerKind::Newtonian | SamplerKind::Nuts) { -2.0 } else { -0.1 }
         })
@@ -62,10 +62,10 @@ fn the_published_sampler_mirrors_and_clips_few_moves() {
     let counters = statistics.sampler.unwrap();
     println!("{counters:?}");
     assert_eq!(statistics.divergences, 0);
-    // Of the four pairs that a memory of five has.
+    // A memory of five has four pairs.
     assert!((1.0..4.0).contains(&counters.usable_pairs.unwrap()), "{counters:?}");
     assert!((1e-6..0.05).contains(&counters.mirrored_fraction.unwrap()), "{counters:?}");
-    // From the level of the recording, 60 sweeps need not meet the limit at all.
+    // From a start at the recording's level, 60 sweeps may never reach the limit of the drift.
     assert!(counters.clipped_drift_fraction.unwrap() < 0.05, "{counters:?}");
     assert!(counters.impulse_acceptance.unwrap() > 0.5, "{counters:?}");
 }

@@ -1,4 +1,4 @@
-//! What many tests begin with: the demo, a denoiser, and a channel that it has denoised.
+//! Common fixtures of the tests: the demo, a denoiser and a denoised channel.
 
 use alphamf::signal::{SampleFormat, Signal};
 use alphamf::{Denoiser, Dictionary, Settings};
@@ -18,7 +18,7 @@ pub fn denoiser(settings: Settings) -> Denoiser {
     Denoiser::new(Dictionary::built_in().unwrap(), settings).unwrap()
 }
 
-/// A recording of one channel, denoised.
+/// Denoises a mono recording.
 pub fn denoised(denoiser: &Denoiser, samples: &[f32], rate: u32) -> Vec<f32> {
     let signal = Signal::new(rate, SampleFormat::Float32, vec![samples.to_vec()]).unwrap();
     denoiser.denoise(&signal).unwrap().signal.into_channels().swap_remove(0)

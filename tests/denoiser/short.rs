@@ -6,7 +6,7 @@ use alphamf::denoiser::GainSettings;
 use alphamf::random::SeedTree;
 use rand::RngExt;
 
-/// The loudest part of the demo's voice, of so many samples, with noise 30 dB below it.
+/// The loudest section of the demo's voice, `samples` long, with noise 30 dB below it.
 fn loudest(samples: usize, rate: u32) -> Vec<f32> {
     let demo = demo("demo-clean.wav");
     assert_eq!(demo.sample_rate(), rate);
@@ -18,13 +18,13 @@ fn loudest(samples: usize, rate: u32) -> Vec<f32> {
     part.iter().map(|x| x + noise * random.random_range(-1.0..1.0_f32)).collect()
 }
 
-/// How much of the sound stays, dB.
+/// Gain of denoising, by projection of the output onto the input, dB.
 fn kept_db(denoised: &[f32], noisy: &[f32]) -> f32 {
     let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
     20.0 * (product(denoised, noisy) / product(noisy, noisy)).log10()
 }
 
-/// As cut out by a noise gate or an editor: digital silence is no pause in which the noise can be measured.
+/// A word as cut out by a noise gate or an editor. Noise cannot be measured in digital silence.
 #[test]
 fn a_word_in_digital_silence_stays() {
     let demo = demo("demo-clean.wav");

@@ -1,4 +1,4 @@
-//! Noise that is steady comes out as steady: what is left of it does not change from block to block, nor within one.
+//! Steady noise leaves a steady residual: its level changes neither between blocks nor within a block.
 
 use super::shared::denoiser;
 use alphamf::denoiser::{SessionSettings, Settings};
@@ -11,9 +11,9 @@ use std::io::Write;
 use std::path::Path;
 
 const RATE: usize = 8_000;
-/// By how much the gain of a third of an octave may differ between two seconds, dB.
+/// Maximum difference of the gain of a third-octave band between two seconds, dB.
 const MAX_DIFFERENCE_DB: f64 = 2.0;
-/// The most that may be left in the first pause of a voice, which the network knows for two seconds then, dB.
+/// Maximum gain in the first pause, after two seconds of voice, dB.
 const FIRST_PAUSE_DB: f64 = -30.0;
 
 fn normal(stream: &mut SeededRng) -> f32 {
@@ -25,7 +25,7 @@ fn white(seconds: usize) -> Vec<f32> {
     (0..seconds * RATE).map(|_| 0.03 * normal(&mut stream)).collect()
 }
 
-/// By the filter of Paul Kellet, within 0.1 dB of -3 dB per octave above 10 Hz.
+/// Pink noise by the filter of Paul Kellet, within 0.1 dB of -3 dB per octave above 10 Hz.
 fn pink(seconds: usize) -> Vec<f32> {
     let poles = [(0.998_86, 0.055_52), (0.993_32, 0.075_08), (0.969, 0.153_85), (0.866_5, 0.310_49)];
     let mut stream = SeedTree::new(4).rng(0);
@@ -49,7 +49,7 @@ fn fan(seconds: usize) -> Vec<f32> {
     pink(seconds).iter().enumerate().map(|(n, x)| x + hum(n)).collect()
 }
 
-/// What comes out if so many samples go in at a time.
+/// Denoises `samples` in pushes of `size` samples.
 fn denoise(settings: Settings, samples: &[f32], rate: usize, size: usize) -> Vec<f32> {
     let denoiser = denoiser(settings);
     let mut session = denoiser.session(rate as u32, 1, SessionSettings::default()).unwrap();
@@ -61,7 +61,7 @@ fn denoise(settings: Settings, samples: &[f32], rate: usize, size: usize) -> Vec
     output
 }
 
-/// The gains of every second, dB, in each third of an octave, named by its middle, Hz.
+/// Centre frequency of each third-octave band, Hz, and its gains in every second, dB.
 fn gains(before: &[f32], after: &[f32], rate: usize) -> Vec<(f64, Vec<f64>)> {
     let stft = Stft::new(rate as u32, 0.128).unwrap();
     let per_second = rate / stft.hop();
@@ -84,7 +84,7 @@ fn gains(before: &[f32], after: &[f32], rate: usize) -> Vec<(f64, Vec<f64>)> {
         .collect()
 }
 
-/// Asserts that what is left of a noise is steady.
+/// Asserts that the residual of a noise is steady and at least 20 dB below the noise.
 fn check(name: &str, noise: &[f32], rate: usize, settings: Settings, size: usize) {
     let output = denoise(settings, noise, rate, size);
     for (middle, gains) in gains(noise, &output, rate) {
@@ -106,7 +106,7 @@ fn nothing_but_noise_stays_steady() {
     check("white, drawn", &white(16), RATE, Settings::default(), 8_000);
 }
 
-/// Heavy rain, recorded. Where drops are heard one by one, they are taken for a voice at times: that is not steady.
+/// Recorded heavy rain. Single audible drops would sometimes be classified as voice, and their residual is not steady.
 #[test]
 fn recorded_rain_stays_steady() {
     const RAIN: &str = "shared/data/noise_train/steady-rain__openclonk__Liquids-ocg-StereoRain.opus";
@@ -123,12 +123,12 @@ fn recorded_rain_stays_steady() {
     }
 }
 
-/// In the pauses of a voice that comes and goes, in blocks with more and with less of it.
+/// The voice is intermittent, and some blocks hold more of it than others.
 #[test]
 fn the_pauses_of_a_voice_stay_steady() {
     let noise = white(40);
-    // Two seconds of a gliding voice in every four, that is now rich in high frequencies and now poor. It begins 0.1 s after
-    // a full second, so that no frame of the second before reaches into it.
+    // A gliding voice in two of every four seconds, alternately rich and poor in high frequencies. It begins 0.1 s
+    // after a full second, so that no frame of the previous second overlaps it.
     let voice = |n: usize| -> f32 {
         let t = n as f32 / RATE as f32;
         let since = (t + 3.9) % 4.0;

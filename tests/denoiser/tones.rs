@@ -1,4 +1,4 @@
-//! Steady tones under a recorded voice, which no speech has: offline, and live above the band of the causal network.
+//! Removal of steady tones from a recorded voice: offline, and live above the band of the causal network.
 
 use super::shared::{denoised, denoiser, voice};
 use alphamf::Settings;
@@ -19,7 +19,7 @@ fn with_tone(voice: &[f32], hertz: f32, rate: u32) -> Vec<f32> {
     voice.iter().enumerate().map(|(n, x)| x + LEVEL * (TAU * turns(n)).sin()).collect()
 }
 
-/// Level of a tone relative to that of [`with_tone`], dB: the median over pieces of 0.1 s, as consonants have some of it.
+/// Level of a tone relative to that of [`with_tone`], dB: the median over 0.1 s pieces, as consonants have power there.
 fn tone_level(samples: &[f32], hertz: f32, rate: u32) -> f32 {
     let piece = rate as usize / 10;
     let mut levels: Vec<f32> = samples
@@ -47,7 +47,8 @@ fn between_harmonics_they_are_removed() {
     }
 }
 
-/// However much of the voice around it passes: it is subtracted first. An array subtracts it once, though it has two passes.
+/// Hum is subtracted before the gain is applied, so the voice around it has no effect. An array subtracts hum once,
+/// despite its two passes.
 #[test]
 fn the_minimum_gain_of_hum_is_left_and_it_counts_as_noise() {
     const RATE: u32 = 16_000;
@@ -109,7 +110,7 @@ fn live_the_minimum_gain_of_hum_is_left_and_the_meters_count_it() {
             (meters.noise_dbfs + 43.0).abs() < 0.5 && (meters.gain_db - expected).abs() < 0.5,
             "{meters:?}"
         );
-        // What is left of the hum belongs to the output of the same time.
+        // The remaining hum is aligned with the output: an exponent of zero returns the input.
         let whole = &output[live.latency()..];
         if gain_exponent == 0.0 {
             assert!(whole.iter().zip(&input).all(|(y, x)| (y - x).abs() < 1e-5));
@@ -117,7 +118,7 @@ fn live_the_minimum_gain_of_hum_is_left_and_the_meters_count_it() {
     }
 }
 
-/// As the whine of a screen. The causal network ends at 8 kHz.
+/// Tones such as the whine of a screen. The band of the causal network ends at 8 kHz.
 #[test]
 fn live_above_the_network_they_are_gone_after_two_seconds() {
     const RATE: u32 = 48_000;

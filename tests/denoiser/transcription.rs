@@ -1,4 +1,4 @@
-//! For transcription: speech with little noise is left as it is, speech in noise is denoised.
+//! For transcription, speech with little noise stays unchanged and speech in noise is denoised.
 
 use super::shared::{demo, denoiser};
 use alphamf::Options;
@@ -13,13 +13,13 @@ fn voice() -> (u32, Vec<f32>) {
     (voice.sample_rate(), samples)
 }
 
-/// Two tones and their beats, 20 dB below full scale: a hum.
+/// A hum of two tones, 20 dB below full scale.
 fn hum(rate: u32, samples: usize) -> Vec<f32> {
     let tone = |hertz: f64, n: usize| libm::sin(TAU * hertz * n as f64 / f64::from(rate));
     (0..samples).map(|n| (0.07 * (tone(217.0, n) + tone(1_303.0, n))) as f32).collect()
 }
 
-/// Ratio of a recording to what denoising changes of it, dB.
+/// Ratio of a recording to its change by denoising, dB.
 fn likeness_db(purpose: &str, samples: &[f32], rate: u32) -> f64 {
     let text = format!(r#"{{"purpose": "{purpose}", "mix": 1, "quality": "fast"}}"#);
     let options: Options = serde_json::from_str(&text).unwrap();

@@ -1,4 +1,4 @@
-//! A voice in turn with a louder one: it is no noise.
+//! A voice that alternates with a louder one is not removed as noise.
 
 use super::live::noise;
 use super::shared::{denoised, denoiser, voice};
@@ -7,10 +7,10 @@ use alphamf::denoiser::LiveSettings;
 
 const RATE: u32 = 16_000;
 const TURN: usize = 4 * RATE as usize;
-/// -24 dB.
+/// Factor of the softer voice: -24 dB.
 const SOFTER: f32 = 0.063;
 
-/// So many samples of another voice: the demo played faster by a number of quarters.
+/// The first `samples` samples of another voice: the demo at (4 + `quarters`) / 4 of its speed.
 fn faster(demo: &[f32], quarters: usize, samples: usize) -> Vec<f32> {
     let sample = |n: usize| {
         let (at, share) = (n * (4 + quarters) / 4, (n * quarters % 4) as f32 / 4.0);
@@ -19,7 +19,7 @@ fn faster(demo: &[f32], quarters: usize, samples: usize) -> Vec<f32> {
     (0..samples).map(sample).collect()
 }
 
-/// The clean demo in turn with a softer voice; with faint white noise.
+/// The clean demo, alternating with a softer voice, in faint white noise.
 fn turns() -> Vec<f32> {
     let louder = voice();
     let softer = faster(&louder, 1, TURN).into_iter().map(|x| SOFTER * x);

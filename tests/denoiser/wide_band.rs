@@ -1,4 +1,4 @@
-//! Recordings with more bandwidth than the dictionary, and with less than their sample rate gives.
+//! Recordings with more bandwidth than the dictionary, or with less than their sample rate allows.
 
 use super::shared::{denoised, denoiser};
 use alphamf::denoiser::Settings;
@@ -18,7 +18,7 @@ fn normal(stream: &mut SeededRng) -> f64 {
     StandardNormal.sample(stream)
 }
 
-/// A resonance in place, of unit gain at its peak.
+/// Filters `x` in place by a resonance with unit gain at its peak; `rate`, `frequency` and `bandwidth` are in Hz.
 fn resonate(x: &mut [f64], rate: f64, frequency: f64, bandwidth: f64) {
     let r = (-PI * bandwidth / rate).exp();
     let (a, b) = (2.0 * r * (2.0 * PI * frequency / rate).cos(), -r * r);
@@ -107,7 +107,7 @@ fn above_the_dictionary_noise_goes_and_speech_stays() {
     for rate in [44_100, 48_000, 96_000] {
         let clean = speech(rate, 6.0, 1);
         let mut stream = SeedTree::new(2).rng(0);
-        // 20 dB below the speech in 24 kHz.
+        // 20 dB below the speech, within a bandwidth of 24 kHz.
         let level = 1e-2 * (f64::from(rate) / 48_000.0).sqrt();
         let noisy: Vec<f64> = clean.iter().map(|x| x + level * normal(&mut stream)).collect();
         let output = denoise(rate, &noisy);
@@ -115,8 +115,8 @@ fn above_the_dictionary_noise_goes_and_speech_stays() {
         for band in [8_000.0..9_000.0, 9_000.0..12_000.0, 12_000.0..20_000.0] {
             let (attenuation, kept) = effect(&clean, &noisy, &output, rate, band.clone());
             assert!(attenuation > 15.0, "{rate} Hz, {band:?}: attenuation {attenuation} dB");
-            // Log odds above 8 kHz have a bias of 1 towards speech, against lost fricatives. It costs 4.0 to 5.0 dB of the
-            // attenuation up to 9 kHz, 1.9 dB at most above.
+            // Log odds above 8 kHz have a bias of 1 towards speech, which preserves fricatives. The bias costs 4.0 to
+            // 5.0 dB of attenuation up to 9 kHz, and at most 1.9 dB above.
             let margin = if band.start < 9_000.0 { 5.5 } else { 3.0 };
             assert!(attenuation > below - margin, "{rate} Hz, {band:?}: {attenuation} and {below} dB");
             if band.end <= 12_000.0 {
@@ -129,7 +129,7 @@ fn above_the_dictionary_noise_goes_and_speech_stays() {
 
 #[test]
 fn a_wider_band_leaves_the_band_below_as_it_is() {
-    // The same recording with and without an octave above the dictionary's band.
+    // A recording without and with a tone at 15 kHz, above the dictionary's band.
     let clean = speech(48_000, 5.0, 3);
     let mut stream = SeedTree::new(4).rng(0);
     let mut noise: Vec<f64> = clean.iter().map(|_| 0.1 * normal(&mut stream)).collect();
@@ -153,7 +153,7 @@ fn a_wider_band_leaves_the_band_below_as_it_is() {
 
 #[test]
 fn an_empty_band_stays_empty_and_costs_no_quality() {
-    // Content of 8 kHz audio alone, at 8, 48 and 192 kHz.
+    // Content below 4 kHz only, at sample rates of 8 to 192 kHz.
     let narrow = |rate: u32| {
         let fs = f64::from(rate);
         let mut stream = SeedTree::new(5).rng(0);
@@ -183,7 +183,7 @@ fn an_empty_band_stays_empty_and_costs_no_quality() {
         let error: f64 = clean.iter().zip(&output).map(|(x, y)| (x - y) * (x - y)).sum();
         let [before, after] =
             [&noisy, &output].map(|x| energy(&spectrogram(rate, x), 5_000.0..f64::from(rate), |_| true));
-        // Nothing is there but what leaks from below, which a gain that varies does a little more.
+        // The band holds only leakage from below, which a time-varying gain slightly increases.
         let change = decibels(after / before);
         assert!(rate == 8_000 || change < 0.5, "{rate} Hz: {change} dB");
         decibels(clean.iter().map(|x| x * x).sum::<f64>() / error)

@@ -1,14 +1,14 @@
-//! Links lead somewhere, and names are defined.
+//! Targets of links exist, and names in documents are defined in the source.
 
 use crate::{code_spans, files, links, prose, read, root};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The anchor that GitHub makes of a heading.
+/// The anchor that GitHub generates from a heading.
 fn anchor(heading: &str) -> String {
     let plain = heading.trim_start_matches('#').trim().to_lowercase();
-    // A link in a heading counts by its text.
+    // A link in a heading contributes only its text.
     let plain = plain.split("](").next().unwrap_or_default();
     let kept = plain.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
     kept.collect::<String>().replace(' ', "-")
@@ -46,7 +46,7 @@ fn relative_links_lead_somewhere() {
     assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
 }
 
-/// Where names of this project are defined: a crate's name in Rust, or a room of `src/`, and its folder.
+/// Names of crates and of modules of `src/`, each with the file or folder of its source.
 fn rooms() -> Vec<(String, PathBuf)> {
     let mut rooms = vec![("alphamf".to_owned(), PathBuf::from("src"))];
     for name in ["signal", "samplers", "files", "eval", "fourier"] {
@@ -105,7 +105,7 @@ fn defines(source: &str, name: &str) -> bool {
     })
 }
 
-/// The names that a path such as `a::{b, c}` stands for.
+/// Expands a path such as `a::{b, c}` to single paths.
 fn expand(path: &str) -> Vec<String> {
     match path.split_once('{') {
         Some((front, rest)) => {
@@ -136,7 +136,7 @@ fn names_in_documents_are_those_of_the_source() {
                 continue;
             }
             count += 1;
-            // As far as the path names rooms, the source is that of the room; a type is looked up everywhere.
+            // A leading crate or module limits the search to its source; other names are searched everywhere.
             let mut within = whole.clone();
             if let Some((_, at)) = rooms.iter().find(|(name, _)| name == first) {
                 names.next();
@@ -158,7 +158,7 @@ fn names_in_documents_are_those_of_the_source() {
     assert!(missing.is_empty(), "names that are defined nowhere:\n{missing:#?}");
 }
 
-/// Whether a text holds these words, whole and in this order.
+/// Whether a text contains `words` as whole words, in their order.
 fn has_words(text: &str, words: &str) -> bool {
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
     text.match_indices(words)
@@ -177,7 +177,7 @@ fn new_names_of_the_changelog_exist() {
     let cells: Vec<_> = rows.filter_map(|row| row.trim_end_matches(" |").rsplit(" | ").next()).collect();
     let (mut missing, mut count) = (BTreeSet::new(), 0);
     for path in cells.iter().flat_map(|cell| code_spans(cell)).flat_map(expand) {
-        // `a::b`, `a.b` and `--a-b` by their last names; files by their path.
+        // Looks up `a::b`, `a.b` and `--a-b` by their last name, and files by their path.
         let is_there = if path.contains('/') {
             root().join(&path).exists()
         } else {

@@ -1,5 +1,5 @@
-//! Documents agree with the repository: links, names, recorded figures, models and options. Their words are tested with the
-//! program's, in `crates/cli/tests/words.rs`.
+//! Documents agree with the repository: links, names, recorded figures, models and options. Their wording is tested,
+//! with the program's, in `crates/cli/tests/words.rs`.
 
 mod links;
 mod models;
@@ -62,7 +62,7 @@ fn code_spans(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// Targets of the links of a text, inline ones as in `[text](target)`.
+/// Targets of the inline links of a text, as in `[text](target)`.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next())
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The means of a recorded evaluation: of the input and the output, by the metric.
+/// Means of a metric in a recorded evaluation, of the input and of the output.
 fn recorded(path: &str, metric: &str) -> [f64; 2] {
     let record: serde_json::Value = serde_json::from_str(&read(path)).unwrap();
     let metrics = record["evaluations"][0]["summary"][0]["metrics"].as_array().unwrap();
@@ -14,7 +14,7 @@ fn recorded(path: &str, metric: &str) -> [f64; 2] {
     ["input", "output"].map(|side| found[side]["mean"].as_f64().unwrap())
 }
 
-/// The rows of the tables of a document whose first cell is or links to a record, as in `[name](name.json)`.
+/// Table rows of a document whose first cell links to a record, as in `[name](name.json)`: its path and the cells.
 fn rows(document: &str) -> Vec<(String, Vec<String>)> {
     let text = read(document);
     let folder = Path::new(document).parent().unwrap();
@@ -27,7 +27,7 @@ fn rows(document: &str) -> Vec<(String, Vec<String>)> {
     .collect()
 }
 
-/// `value` as a table writes it, which may have fewer digits.
+/// Whether the cell of a table is `value`, rounded to the digits of the cell.
 fn agrees(cell: &str, value: f64) -> bool {
     let cell = cell.replace('*', "");
     let cell = cell.trim();
@@ -89,7 +89,7 @@ fn the_records_of_quality_are_of_this_version_and_its_dictionary() {
                 assert_eq!(hash, built_in, "{record}");
                 with_built_in += 1;
             }
-            // The same training makes the same dictionary.
+            // Equal training settings give equal dictionaries.
             Some(training) => {
                 assert_ne!(hash, built_in, "{record}");
                 let (first, of_first) =
@@ -112,7 +112,7 @@ fn the_readme_has_the_recorded_scores() {
             panic!("expected SDR / SI-SDR, PESQ, ESTOI: {cell}")
         };
         let mut scores = vec![(sdr, "sdr"), (si_sdr, "si_sdr"), (estoi, "estoi")];
-        // PESQ of the input is that of the package for Python, as for the other denoisers: 0.02 above the record.
+        // PESQ of the input is from the Python package, as for the other denoisers: 0.02 above the record.
         if system != "noisy" {
             scores.push((pesq, "narrow_band_pesq"));
         }
@@ -131,7 +131,7 @@ struct Table<'a> {
     record: &'a str,
     /// The metrics of the second to fourth column.
     metrics: [&'a str; 3],
-    /// First cells that are not the name of the recorded system.
+    /// Names of recorded systems, each with its first cell in the table, where the two differ.
     renamed: &'a [(&'a str, &'a str)],
 }
 
@@ -193,7 +193,7 @@ const TABLES: [Table<'_>; 6] = [
     },
 ];
 
-/// A scored system of a record.
+/// Name of an evaluated system, and the mean of a metric over its outputs.
 fn system<'a>(evaluation: &'a serde_json::Value, metric: &str) -> (&'a str, f64) {
     let metrics = evaluation["summary"][0]["metrics"].as_array().unwrap();
     let found = metrics.iter().find(|found| found["metric"] == metric).unwrap();

@@ -1,22 +1,22 @@
-//! Documents name no option that the program has not. `docs/options.md`, which has all of them, is generated.
+//! Documents name only options of the program. `docs/options.md`, which lists all of them, is generated.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// The long options in the help of a command, all of them, or of `denoise` itself.
+/// All long options in the help of a command, or of `denoise` itself.
 fn options(command: Option<&str>) -> BTreeSet<String> {
     let mut program = Command::new(env!("CARGO_BIN_EXE_denoise"));
     let output = program.args(command).arg("--help").output().unwrap();
     assert!(output.status.success(), "{command:?}: {output:?}");
     let help = String::from_utf8(output.stdout).unwrap();
-    // An option stands at the start of its line, another name of it in brackets; elsewhere it is mentioned.
+    // An option is at the start of its line, and its alias in brackets; other occurrences only refer to it.
     let starts = |line: &&str| line.starts_with('-') || line.starts_with("[alias");
     let lines = help.lines().map(str::trim_start).filter(starts);
     lines.filter_map(long_option).collect()
 }
 
-/// The first word such as `--some-name` of a text.
+/// The first word of the form `--some-name` in a text.
 fn long_option(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("--")?;
     let end = rest.find(|letter: char| !letter.is_ascii_lowercase() && letter != '-').unwrap_or(rest.len());
@@ -33,7 +33,7 @@ fn documents_name_options_of_the_program() {
     for document in ["README.md", "docs/guide.md"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
         let text = std::fs::read_to_string(path).unwrap();
-        // Every other part lies between fences, where programs of others have options, too.
+        // Every other part is a fenced block, which may contain options of other programs.
         let prose: String = text.split("```").step_by(2).collect();
         let named: BTreeSet<String> = prose.split('`').skip(1).step_by(2).filter_map(long_option).collect();
         assert!(named.len() > 5, "{document}: {named:?}");

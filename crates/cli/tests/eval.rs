@@ -53,7 +53,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Results without what depends on the clock.
+/// Results without the processing times.
 fn results(path: &Path) -> Value {
     let mut study: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     for evaluation in study["evaluations"].as_array_mut().unwrap() {
@@ -82,7 +82,7 @@ fn a_killed_run_resumes_to_equal_results_and_repeats_nothing() {
         assert!(start.elapsed() < Duration::from_secs(120), "nothing is finished");
         std::thread::sleep(Duration::from_millis(2));
     }
-    child.kill().unwrap(); // SIGKILL on Unix: nothing can be tidied up
+    child.kill().unwrap(); // SIGKILL on Unix: the program cannot clean up
     child.wait().unwrap();
     let before = fs::read(&journal).unwrap();
     assert!((3..7).contains(&lines()), "{} lines: the run was to be cut half-way", lines());
@@ -96,7 +96,7 @@ fn a_killed_run_resumes_to_equal_results_and_repeats_nothing() {
     let kept = before.iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
     assert!(after.starts_with(&before[..kept]), "finished files are not done again");
 
-    // Other settings are another experiment.
+    // A journal of other settings is refused.
     let other = run(folder, &[&resumable[..], &["--alpha-noise", "1.8", "--force"]].concat());
     assert_eq!(other.status.code(), Some(3));
     let errors = text(&other.stderr);
@@ -111,7 +111,7 @@ fn a_corpus_is_scored_saved_and_shown() {
     let folder = corpus.path();
     let outputs =
         ["--save", "out", "--json", "r.json", "--csv", "r.csv", "--report", "r.html", "--iterations", "0"];
-    // The made voices are none to the network: gently, so much of them is left that 16 bits do not matter.
+    // The network detects no speech in synthetic voices. A gentle strength keeps them well above 16-bit rounding.
     let inputs = ["--clean", "clean", "--noisy", "noisy", "--strength", "gentle"];
     let done = run(folder, &[&inputs[..], &outputs].concat());
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
@@ -127,7 +127,7 @@ fn a_corpus_is_scored_saved_and_shown() {
     let scales = "kHz</span><span>0</span><span>";
     assert_eq!(page.matches(scales).count(), 18, "frequencies and the length of every spectrogram");
 
-    // A report on standard output has it for itself.
+    // A report on standard output moves the table to standard error.
     let scored = ["--clean", "clean", "--noisy", "noisy", "--quality", "fast"];
     let to_output = run(folder, &[&scored[..], &["--json", "-"]].concat());
     let study: Value = serde_json::from_slice(&to_output.stdout).expect("JSON alone");
@@ -136,14 +136,14 @@ fn a_corpus_is_scored_saved_and_shown() {
     let to_output = run(folder, &[&scored[..], &["--csv", "-"]].concat());
     assert_eq!(text(&to_output.stdout).lines().count(), 7, "{}", text(&to_output.stdout));
 
-    // It needs no folder for audio that is not kept.
+    // Audio that is not saved needs no temporary folder.
     let scored = [&scored[..], &["--report", "unsaved.html", "-q"]].concat();
     let unsaved = denoise_eval(folder, &scored).env("TMPDIR", folder.join("nowhere")).output().unwrap();
     assert!(unsaved.status.success(), "{}", text(&unsaved.stderr));
     let page = fs::read_to_string(folder.join("unsaved.html")).unwrap();
     assert_eq!(page.matches("<audio").count(), 18, "best and worst three, each thrice");
 
-    // None of it is lost to another run, but by --force.
+    // Only --force overwrites existing outputs.
     let before: Vec<_> = ["out/a_low.wav", "r.json", "r.csv", "r.html"]
         .map(|name| fs::read(folder.join(name)).unwrap())
         .into();
@@ -160,7 +160,7 @@ fn a_corpus_is_scored_saved_and_shown() {
     let forced = ["--csv", "r.csv", "--force", "--quality", "fast", "-q"];
     assert!(run(folder, &[&inputs[..], &forced].concat()).status.success());
 
-    // What was saved scores the same, up to its 16 bits.
+    // Saved audio has equal scores, up to 16-bit rounding.
     let again = run(folder, &["--clean", "clean", "--enhanced", "out", "--json", "again.json", "--quiet"]);
     assert_eq!((again.status.code(), text(&again.stdout)), (Some(0), String::new()));
     let sdr = |name: &str| -> Vec<f64> {
@@ -257,7 +257,7 @@ fn no_output_is_an_input_or_another_output() {
     fs::write(folder.join("pairs.csv"), pairs).unwrap();
     fs::write(folder.join("p.toml"), protocol).unwrap();
     let clean = fs::read(folder.join("clean/a.wav")).unwrap();
-    // Without a partner.
+    // A noisy recording without a clean one.
     fs::write(folder.join("noisy/alone.wav"), &clean).unwrap();
     let folders = ["--clean", "clean", "--noisy", "noisy"];
     let manifest = ["--manifest", "pairs.csv"];
@@ -315,7 +315,7 @@ fn denoised_audio_is_not_saved_among_the_corpus() {
     }
 }
 
-/// Runs the program where no file can be larger than this many blocks of 512 bytes.
+/// Runs the program with a limit on the size of files, in blocks of 512 bytes.
 #[cfg(target_os = "linux")]
 fn run_limited(folder: &Path, blocks: u32, arguments: &[&str]) -> Output {
     let mut command = Command::new("sh");
@@ -324,7 +324,7 @@ fn run_limited(folder: &Path, blocks: u32, arguments: &[&str]) -> Output {
     command.args(arguments).args(["--mix", "0"]).current_dir(folder).output().unwrap()
 }
 
-/// Scoring takes hours, and no file here can be scored.
+/// The folder is checked before scoring, which takes hours. No file here can be scored.
 #[test]
 fn a_folder_for_audio_that_cannot_be_written_to_is_refused_first() {
     let folder = tempfile::tempdir().unwrap();
@@ -377,7 +377,7 @@ fn an_output_that_cannot_be_written_stops_no_other() {
     assert_eq!(errors.lines().count(), 1, "{errors}");
     assert_eq!(fs::read_to_string(folder.join("r.csv")).unwrap().lines().count(), 7);
 
-    // Nor does a table on a full device, before which a second system is to be scored.
+    // A table that cannot be written to a full device does not stop the scoring of the second variant.
     let protocol = "name = \"p\"\n[corpus]\nclean = [\"clean/*\"]\nnoisy = [\"noisy/*\"]\n[[variant]]\nname = \"one\"\n\
                     [[variant]]\nname = \"two\"\n";
     fs::write(folder.join("p.toml"), protocol).unwrap();
@@ -449,7 +449,7 @@ fn tables_are_inert_in_spreadsheets() {
     assert!(row[5..8].iter().all(|score| score.parse::<f64>().is_ok()), "{table}");
 }
 
-/// A condition is any text of a manifest.
+/// A manifest may name a condition by any text.
 #[test]
 fn every_condition_has_a_line_of_the_table() {
     let corpus = corpus();
@@ -495,7 +495,7 @@ fn journals_of_shards_are_joined_to_one() {
     assert_eq!(fs::read_to_string(folder.join("all.jsonl")).unwrap(), journal, "nothing was scored again");
     assert_eq!(results(&folder.join("joined.json")), results(&folder.join("whole.json")));
 
-    // Lines of files whose audio was saved later, in another run.
+    // A later run that saves audio adds lines for files that are already scored.
     scored(&["--resume", "1.jsonl", "--shard", "1/2", "--save", "saved"]);
     let part = || fs::read_to_string(folder.join("1.jsonl")).unwrap();
     assert!(part().lines().count() > 4);
@@ -520,7 +520,7 @@ fn arguments_that_score_nothing_or_have_no_effect_are_refused() {
     for arguments in [&[] as &[&str], &["--clean", "clean"]] {
         refused(arguments, &["--clean", "--noisy", "--enhanced", "--manifest", "--protocol", "--data"]);
     }
-    // Scores of files that are enhanced already, or before any rounding.
+    // Options without effect on enhanced files, or on scores, which precede rounding.
     let enhanced = ["--clean", "clean", "--enhanced", "noisy"];
     refused(&[&enhanced[..], &["--quality", "fast"]].concat(), &["--quality has no effect"]);
     refused(&[&enhanced[..], &["--live"]].concat(), &["--live has no effect"]);
@@ -542,14 +542,14 @@ fn arguments_that_score_nothing_or_have_no_effect_are_refused() {
     let figure = ["--data", ".", "--figure", "f.svg", "--protocol"];
     refused(&[&figure[..], &["untraced.toml"]].concat(), &["--figure", "set its trace_every"]);
     refused(&[&figure[..], &["traced.toml", "--live"]].concat(), &["--figure has no effect on --live"]);
-    // Before the work.
+    // The output folder is checked before scoring.
     let done = run(folder, &[&noisy[..], &["--save", "clean/a.wav"]].concat());
     let message = text(&done.stderr);
     assert!(
         done.status.code() == Some(4) && message.contains("clean/a.wav") && message.contains("not a folder"),
         "{message}"
     );
-    // Recordings from one source.
+    // Only one source of recordings is accepted.
     let sources = [
         ["--manifest", "m.csv", "--noisy", "noisy"].as_slice(),
         &["--manifest", "m.csv", "--enhanced", "noisy"],
@@ -576,7 +576,7 @@ fn a_mix_is_scored() {
     let study: Value = serde_json::from_slice(&fs::read(folder.join("r.json")).unwrap()).unwrap();
     let evaluation = &study["evaluations"][0];
     assert_eq!(evaluation["provenance"]["settings"]["session"]["mix"], 0.0);
-    // Nothing of the denoised signal: the recording.
+    // With --mix 0, the output is the recording.
     for metric in evaluation["summary"][0]["metrics"].as_array().unwrap() {
         let gained = metric["improvement"]["mean"].as_f64().unwrap();
         assert!(gained.abs() < 1e-6, "{metric}");

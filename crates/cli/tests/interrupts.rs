@@ -1,4 +1,4 @@
-//! Ctrl-C while something is learned, and while ffmpeg works.
+//! Ctrl-C during training, while inputs are read, and while ffmpeg runs.
 #![cfg(unix)]
 
 mod shared;
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interrupts a run and returns its exit code and what it says.
+/// Interrupts a run and returns its exit code and standard error.
 fn interrupted(child: Child) -> (Option<i32>, String) {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
@@ -28,19 +28,19 @@ fn learning_is_ended_within_a_second() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It learns by then, for minutes.
+    // By then, it is training, which would take minutes.
     shared::wait_for_handlers(&child);
     thread::sleep(Duration::from_secs(2));
     let pressed = Instant::now();
     let (code, message) = interrupted(child);
     assert_eq!(code, Some(130), "{message}");
     assert!(message.ends_with("interrupted\n"), "{message}");
-    // A second on a machine at rest.
+    // On an idle machine, it takes at most a second.
     assert!(pressed.elapsed() < Duration::from_secs(5), "{:?}", pressed.elapsed());
     assert!(!dictionary.exists());
 }
 
-/// The last file is no recording: a run that reads all of them ends by that.
+/// The last file is no recording: a run that is not interrupted fails on it.
 #[test]
 fn reading_what_a_protocol_trains_on_is_ended() {
     let folder = tempfile::tempdir().unwrap();
@@ -85,7 +85,7 @@ fn waiting_for_a_pipe_is_ended_and_not_blamed_on_it() {
     }
 }
 
-/// It runs in a group of its own, which the terminal's Ctrl-C does not reach.
+/// ffmpeg runs in its own process group, which Ctrl-C at the terminal does not reach.
 #[test]
 #[cfg(target_os = "linux")]
 fn ffmpeg_ends_with_the_program() {
@@ -106,7 +106,7 @@ fn ffmpeg_ends_with_the_program() {
             thread::sleep(Duration::from_millis(10));
         }
     };
-    // Where the program itself waits for ffmpeg, the first time does not end it.
+    // While the program waits for ffmpeg to finish an output, the first Ctrl-C does not end it.
     for (input, output, times) in [("in.xyz", "out.wav", 1), ("in.wav", "out.mp3", 2)] {
         let child = shared::program()
             .args([join(input), join(output)])
@@ -125,7 +125,7 @@ fn ffmpeg_ends_with_the_program() {
         }
         let ended = child.wait_with_output().unwrap();
         assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stderr));
-        // Nobody may have waited for it yet.
+        // A zombie process has ended as well: it may not have been reaped yet.
         wait(output, &|| fs::read_to_string(&state).map_or(true, |state| state.contains(") Z ")));
         assert!(
             !fs::read_dir(folder.path()).unwrap().any(|entry| entry

@@ -1,4 +1,4 @@
-//! `denoise join`: takes of one scene become channels that agree in time.
+//! `denoise join`: combines takes of one scene into synchronous channels.
 
 mod shared;
 
@@ -17,13 +17,13 @@ fn written(folder: &Folder, name: &str, rate: u32, samples: &[f32]) -> PathBuf {
     path
 }
 
-/// Tones that glide over the whole band, at a time in seconds: any two recorders can have it at any time.
+/// Value of gliding tones over the whole band at `time` (s), so that takes may have any start and sample rate.
 fn sound(time: f64) -> f64 {
     let tone = |k: f64| (TAU * 150.0 * k * time + 40.0 * (TAU * (3.0 + 0.37 * k) * time + k).sin()).sin();
     (1..40).map(f64::from).map(tone).sum::<f64>() / 40.0
 }
 
-/// A take that starts at a time, with a clock that is fast by some parts per million, and noise of its own.
+/// A take of [`sound`] from `start` (s), by a clock that is fast by `ppm` parts per million, plus noise by `seed`.
 fn take(start: f64, seconds: f64, ppm: f64, seed: u64) -> Vec<f32> {
     take_at(RATE, start, seconds, ppm, seed)
 }
@@ -58,7 +58,7 @@ fn shift_and_drift_are_taken_out() {
     let said = String::from_utf8(said).unwrap();
     assert!(said.contains("early.wav: starts 1.76") && said.contains("s earlier, clock 60."), "{said}");
     assert!(said.contains("late.wav: starts 0.78") && said.contains("s later, clock 40."), "{said}");
-    // What all have: from the start of the late one to the end of the first.
+    // The common section lasts from the start of the late take to the end of the first.
     let joined = channels(&output);
     assert_eq!(joined.len(), 3);
     let start = 40 * RATE as usize - joined[0].len();
@@ -67,11 +67,11 @@ fn shift_and_drift_are_taken_out() {
     agree(&joined, &[0, 20, 38], 0.05);
 }
 
-/// As of sound of film at another frame rate.
+/// A drift of 1700 ppm, as of film sound at another frame rate.
 #[test]
 fn fast_drift_is_taken_out_exactly() {
     let folder = Folder::new();
-    // Drift blurs long sounds: as of a voice, these are short.
+    // Drift blurs long sounds, so these are as short as syllables.
     let syllables = |time: f64| if time % 0.9 < 0.1 { 6.0 * sound(time) } else { 0.1 * sound(time) };
     let first = written(&folder, "first.wav", RATE, &take_of(syllables, RATE, 3.0, 40.0, 0.0, 1));
     let fast = written(&folder, "fast.wav", RATE, &take_of(syllables, RATE, 2.5, 42.0, 1_700.0, 2));
@@ -82,7 +82,7 @@ fn fast_drift_is_taken_out_exactly() {
     agree(&channels(&output), &[0, 12, 24, 38], 0.05);
 }
 
-/// Whether all channels differ from the first by at most a part of its energy, in some seconds of it.
+/// Asserts that each channel differs from the first by less than the fraction `most` of its energy in given `seconds`.
 fn agree(channels: &[Vec<f32>], seconds: &[usize], most: f32) {
     for take in &channels[1..] {
         for second in seconds {
@@ -105,10 +105,10 @@ fn takes_of_other_sample_rates_get_that_of_the_first() {
     join(&[&first, &high, &low], &output).success();
     let (reader, joined) = (alphamf_files::Reader::open(&output).unwrap(), channels(&output));
     assert_eq!((reader.sample_rate(), reader.channels()), (RATE, 3));
-    // From the start of the low one, 0.2 s into the first, to the end of the high one, 2.5 s before that of the first.
+    // From the start of the low take, 0.2 s into the first, to the end of the high take, 2.5 s before the first ends.
     let seconds = joined[0].len() as f64 / f64::from(RATE);
     assert!((seconds - 17.3).abs() < 0.01, "{seconds}");
-    // The lowest rate lacks what is above 5.5 kHz.
+    // The low take has no content above 5.5 kHz.
     agree(&joined[..2], &[0, 8, 15], 0.05);
     agree(&joined, &[0, 8, 15], 0.2);
 }
@@ -138,7 +138,7 @@ fn short_takes_are_said_to_be_short() {
     assert!(said.contains("short.wav: less than 1 s of it was found in all takes"), "{said}");
 }
 
-/// A recorder may still be writing it.
+/// A recorder may still be writing the take.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_take_that_changes_while_it_is_read_is_refused() {
@@ -151,7 +151,7 @@ fn a_take_that_changes_while_it_is_read_is_refused() {
     let mut command = shared::program();
     command.args([Path::new("join"), &first, &second, Path::new("-o"), Path::new("joined.wav")]);
     let child = command.current_dir(folder.0.path()).stderr(std::process::Stdio::piped()).spawn().unwrap();
-    // Once it has the takes open.
+    // Waits until the program has opened the second take.
     let files = format!("/proc/{}/fd", child.id());
     let is_open = |path: &Path| {
         let files = std::fs::read_dir(&files).into_iter().flatten().flatten();
@@ -252,14 +252,14 @@ fn what_cannot_be_written_is_refused_before_takes_are_read() {
     let output = folder.join("joined.flac");
     let many = folder.join("many.wav");
     write(&many, spec(RATE, 8), (0..8 * RATE).map(|_| 0.0));
-    // Silence: that they have no sound in common would be found by reading them.
+    // The second take is silent: reading it would fail with another error, that no sound is common.
     let found = join(&[&first, &many], &output).code(4).get_output().stderr.clone();
     let said = String::from_utf8(found).unwrap();
     assert!(said.contains("9 channels: expected 1 to 8"), "{said}");
     #[cfg(unix)]
     {
         join(&[&first, &first], Path::new("/dev/null")).code(2);
-        // Without a writer, opening it would never end.
+        // Opening a pipe without a writer would block forever.
         let pipe = folder.join("pipe.wav");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         join(&[&first, &pipe], &folder.join("joined.wav")).code(2);
@@ -307,7 +307,7 @@ fn damage_of_takes_is_reported() {
     let folder = Folder::new();
     let samples = take(3.0, 12.0, 0.0, 1);
     let first = written(&folder, "first.wav", RATE, &samples);
-    // More samples than its header declares, as an interrupted recorder leaves them.
+    // The file holds more samples than its header declares, as after an interrupted recording.
     let second = folder.join("second.wav");
     write(&second, spec(RATE, 1), samples);
     let mut bytes = std::fs::read(&second).unwrap();

@@ -1,4 +1,4 @@
-//! Runs with little: memory, places to write to, descriptors, and sizes of files.
+//! Runs with limited memory, writable folders, file descriptors and file sizes.
 #![cfg(target_os = "linux")]
 
 mod shared;
@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::process::Output;
 
-/// Runs the program on `in.wav` after a shell script that takes something away from it.
+/// Runs the program in a folder after the shell commands `limits`, which restrict its resources.
 fn limited(folder: &Folder, limits: &str, arguments: &str) -> Output {
     let mut command = std::process::Command::new("sh");
     command.args(["-c", &format!("{limits}; exec \"$0\" {arguments} -q --quality fast")]);
@@ -42,7 +42,7 @@ fn little_memory_and_few_descriptors_are_enough() {
 #[test]
 fn nothing_is_written_but_beside_the_output() {
     let folder = with_recording();
-    // Neither home nor temporary folder can be written to, and no other program be found.
+    // The home and temporary folders cannot be written to, and no other program can be found.
     let limits =
         "export HOME=/proc/nowhere TMPDIR=/proc/nowhere XDG_CACHE_HOME=/proc/nowhere PATH=/proc/nowhere";
     let output =
@@ -61,7 +61,7 @@ fn a_limit_on_the_size_of_files_is_an_error() {
     assert!(said.contains("out.wav") && said.contains("File too large"), "{said}");
     assert_eq!(folder.names(), ["in.wav", "out.wav"]);
     assert_eq!(fs::read(folder.join("out.wav")).unwrap(), b"before");
-    // So is one that ends ffmpeg.
+    // A limit that ends ffmpeg is an error, too.
     if std::process::Command::new("ffmpeg").arg("-version").output().is_err() {
         std::io::stderr()
             .write_all(b"SKIPPED: ffmpeg is not installed, so that its limit was not tested\n")
@@ -75,7 +75,7 @@ fn a_limit_on_the_size_of_files_is_an_error() {
     assert_eq!(folder.names(), ["in.wav", "out.wav"]);
 }
 
-/// What is said of a file, a folder and a damaged file, where nobody can be told.
+/// Messages on files, folders and damaged files that cannot be written do not change the exit code.
 #[test]
 fn a_standard_error_that_is_closed_or_full_stops_nothing() {
     let folder = with_recording();
@@ -104,10 +104,10 @@ fn a_standard_error_that_is_closed_or_full_stops_nothing() {
     assert!(folder.join("out/a.wav").exists() && !folder.join("none.wav").exists());
 }
 
-/// Temporary files are none of its own: they stand beside the output.
+/// The program uses no temporary folder: unfinished files are beside the output.
 #[test]
 fn a_temporary_folder_and_a_home_that_are_read_only_are_not_missed() {
-    // Neither is above it.
+    // This folder must be below neither /tmp nor the home.
     let folder = Folder(tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
     write(&folder.join("in.wav"), spec(16_000, 1), noisy(2.0));
     let isolated = |script: &str| {

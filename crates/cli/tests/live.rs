@@ -26,7 +26,7 @@ fn a_file_keeps_its_length_and_loses_its_noise() {
         let change = level(&samples[16_000..]) - level(&before[16_000..]);
         assert!(change < -15.0, "{latency} ms: {change} dB");
     }
-    // Nothing of the voice is wanted: the recording, in time.
+    // With --mix 0, the output is the recording, without delay.
     let arguments = [input.as_os_str(), output.as_os_str(), "--live".as_ref()];
     denoise(arguments).args(["--mix", "0", "--force", "-q"]).assert().success();
     assert!(read(&output).1 == read(&input).1);
@@ -44,7 +44,7 @@ fn a_pipe_gives_at_once_what_came() {
     let (mut input, mut output) = (program.stdin.take().unwrap(), program.stdout.take().unwrap());
     input.write_all(&bytes).unwrap();
     input.flush().unwrap();
-    // All but the latency of 256 samples and a part of a hop of 128, while the input is still open.
+    // While the input is open, all samples but the latency of 256 and a part of a hop of 128 are available.
     let mut voice = vec![0; bytes.len() - 2 * (256 + 128)];
     output.read_exact(&mut voice).unwrap();
     drop(input);
@@ -54,8 +54,8 @@ fn a_pipe_gives_at_once_what_came() {
     assert_eq!(voice.len() + rest.len(), bytes.len());
 }
 
-/// Packets of 10 ms through a pipe: at every rate, all but the latency that is told is there while the input is still open, and
-/// an impulse stays where it is.
+/// Sends packets of 10 ms through a pipe: while the input is open, all samples but the reported latency are available.
+/// An impulse keeps its position.
 #[test]
 fn a_pipe_withholds_the_latency_at_every_rate() {
     for rate in [8_000, 11_025, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000] {
@@ -75,7 +75,7 @@ fn a_pipe_withholds_the_latency_at_every_rate() {
         let mut sound: Vec<f32> = hiss(samples).map(|x| 0.002 * x).collect();
         sound[at] = 0.5;
         let bytes: Vec<u8> = sound.iter().flat_map(|x| ((x * 32_767.0) as i16).to_le_bytes()).collect();
-        // 16 ms, rounded to a sample.
+        // 16 ms, rounded up, and one more sample.
         let latency = (16 * rate as usize).div_ceil(1_000) + 1;
         let due = samples - latency;
         let (sender, came) = std::sync::mpsc::channel();
@@ -101,14 +101,14 @@ fn a_pipe_withholds_the_latency_at_every_rate() {
         let voice: Vec<i16> = voice.chunks_exact(2).map(|b| i16::from_le_bytes([b[0], b[1]])).collect();
         let peak = (0..samples).max_by_key(|&n| voice[n].unsigned_abs()).unwrap();
         assert_eq!(peak, at, "{rate} Hz");
-        // What is told is what is held.
+        // The reported latency is the withheld one.
         let json: serde_json::Value = serde_json::from_slice(&std::fs::read(stats).unwrap()).unwrap();
         let told = json["files"][0]["latency_seconds"].as_f64().unwrap() * f64::from(rate);
         assert!(told <= latency as f64 && told > latency as f64 - 3.0, "{rate} Hz: {told}");
     }
 }
 
-/// A header of a WAV file of one channel, 16 bits, that declares so many samples.
+/// Header of a WAV file with one channel of 16 bits that declares `samples` samples.
 fn wav_header(rate: u32, samples: u32) -> Vec<u8> {
     let mut header = b"RIFF".to_vec();
     header.extend((36 + 2 * samples).to_le_bytes());
@@ -135,7 +135,7 @@ fn stats_tell_where_speech_is() {
     assert!(times.is_sorted() && times[0] >= 0.0 && times[times.len() - 1] <= duration, "{times:?}");
     let spoken: f64 = sections.iter().map(|[start, end]| end - start).sum();
     assert!(spoken > 0.3 * duration, "{spoken} of {duration} s");
-    // Offline there are none.
+    // Offline runs report no speech sections.
     denoise(&arguments).args(["--force", "-q", "--stats"]).arg(&stats).assert().success();
     let json: serde_json::Value = serde_json::from_slice(&std::fs::read(&stats).unwrap()).unwrap();
     assert!(json["files"][0]["speech_sections_seconds"].is_null(), "{json}");
@@ -160,7 +160,7 @@ fn stats_have_no_counts_that_are_not_taken() {
     }
 }
 
-/// As options they differ, as settings they do not.
+/// An option with its default value does not change the settings.
 #[test]
 fn a_latency_that_is_the_default_is_up_to_date() {
     let folder = Folder::new();
@@ -201,7 +201,7 @@ fn what_is_not_live_is_refused() {
         assert!(words.iter().all(|word| message.contains(word)), "{message}");
     }
     assert!(!output.exists());
-    // The command on audio devices refuses them, too, with or without devices.
+    // The `live` command refuses these options, too, with or without audio devices.
     for (option, value) in [("--quality", "fast"), ("--noise-rank", "2"), ("--seed", "1")] {
         let assert = denoise(["live", option, value]).assert().code(USAGE);
         let message = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
@@ -234,11 +234,11 @@ fn eval_scores_what_comes_live_in_time() {
         let row = metrics.into_iter().find(|row| row["metric"] == name).unwrap();
         row["improvement"]["mean"].as_f64().unwrap()
     };
-    // SI-SDR knows of every sample of delay.
+    // A delay of a single sample reduces SI-SDR.
     assert!(gained("si_sdr") > 3.0, "{scores}");
 }
 
-/// What is not refused changes the output.
+/// Every accepted option changes the output.
 #[test]
 fn options_that_are_taken_live_have_an_effect() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! `denoise live` on the devices of a sound server, which then goes away.
+//! `denoise live` on the devices of a sound server, until Ctrl-C or the end of the server.
 
 #![cfg(all(feature = "live-audio", target_os = "linux"))]
 
@@ -10,14 +10,14 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A sound server of the test's own, with a microphone and a loudspeaker that no hardware stands behind.
+/// A private sound server with a virtual microphone and a virtual loudspeaker.
 struct Server {
     folder: Folder,
     process: Child,
 }
 
 impl Server {
-    /// `None` where there is no PulseAudio, or ALSA cannot reach it.
+    /// Starts the server; `None` if PulseAudio or one of its tools is not installed.
     fn new() -> Option<Self> {
         let tools = ["pulseaudio", "pactl", "paplay", "parec"];
         if tools.iter().any(|tool| Command::new(tool).arg("--version").output().is_err()) {
@@ -44,7 +44,7 @@ impl Server {
         Some(server)
     }
 
-    /// Where a command finds the server, and nothing of the user's.
+    /// Sets the environment of a command so that it uses this server and no settings of the user.
     fn place(folder: &Folder, command: &mut Command) {
         let path = folder.0.path();
         command.env("HOME", path).env("XDG_RUNTIME_DIR", path).env("PULSE_RUNTIME_PATH", path);
@@ -61,7 +61,7 @@ impl Server {
         self.command(program).args(arguments).output().unwrap().status.success()
     }
 
-    /// `denoise live`, once it plays.
+    /// Starts `denoise live` and waits until it plays.
     fn live(&self) -> (Child, BufReader<std::process::ChildStderr>) {
         let mut command = shared::program();
         Self::place(&self.folder, &mut command);
@@ -71,7 +71,7 @@ impl Server {
         let mut line = String::new();
         told.read_line(&mut line).unwrap();
         if !line.contains("press Ctrl-C to stop") {
-            // Else the rest would be awaited for ever.
+            // Otherwise, reading standard error would never end.
             live.kill().unwrap();
             panic!("{line}{}", rest_of(told));
         }
@@ -81,13 +81,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have been ended by the test.
+        // The test may already have ended the process.
         let _ended = self.process.kill();
         let _reaped = self.process.wait();
     }
 }
 
-/// The exit code of a program that is to end by itself.
+/// Exit code of a program that ends by itself within 20 s.
 fn code(mut child: Child) -> i32 {
     let start = Instant::now();
     loop {
@@ -142,7 +142,7 @@ fn a_microphone_is_heard_until_ctrl_c_or_until_the_devices_are_lost() {
     assert!(last.starts_with("denoise: ") && last.contains("put device"), "{told}");
 }
 
-/// ALSA itself prints lines of its own, of every device that its configuration has and the machine has not.
+/// ALSA itself would print a line for every device of its configuration that the machine lacks.
 #[test]
 fn a_device_that_is_not_there_is_told_in_one_line() {
     let folder = Folder::new();
@@ -179,9 +179,9 @@ fn meters_fit_a_terminal_of_eighty_columns() {
     assert!(meters.len() > 10, "{lines:#?}");
     assert!(meters.iter().all(|line| line.chars().count() < 80 && line.contains(" delay ")), "{meters:#?}");
     assert!(output.contains("\x1b[32m"), "{output:?}");
-    // The last line is for a log, and longer.
+    // The last line is a summary for logs, and longer.
     assert!(lines.iter().any(|line| line.contains(" %, delay ")), "{lines:#?}");
-    // For the screenshots.
+    // Input of the screenshots.
     fs::write(concat!(env!("CARGO_TARGET_TMPDIR"), "/live.ansi"), &output).unwrap();
     voice.kill().unwrap();
     voice.wait().unwrap();

@@ -1,4 +1,4 @@
-//! What is shown on a terminal, which `script` of util-linux provides, and without one.
+//! Output on a terminal, which `script` of util-linux provides, and without one.
 
 #![cfg(target_os = "linux")]
 
@@ -29,7 +29,7 @@ fn arguments(folder: &Folder) -> Vec<String> {
     arguments
 }
 
-/// Whether there is a sequence that sets colours.
+/// Whether the output contains an escape sequence that sets a colour.
 fn is_coloured(output: &str) -> bool {
     output.split("\x1b[").skip(1).any(|rest| {
         let end = rest.find(|c: char| c.is_ascii_alphabetic()).unwrap();
@@ -57,12 +57,12 @@ fn a_folder_shows_each_file_and_all_with_rate_and_time_left() {
         assert!(of(start) > 0, "{start} is not in {lines:#?}");
     }
     for line in &bars {
-        // One that is too long would shift those after it.
+        // A bar that is too long would shift the lines after it.
         let is_whole = line.contains(" % ") && line.contains(" real time ");
         assert!(is_whole && starts.iter().any(|start| line.starts_with(start)), "{line}");
     }
     assert!(bars.iter().any(|line| line.contains("x real time") && !line.contains("-:--")), "{bars:#?}");
-    // The bars go; the table stays, and fits.
+    // The bars are removed; the table remains, and fits the terminal.
     let rows: Vec<&String> =
         lines.iter().filter(|line| line.ends_with(" dB") && line.contains(" s  ")).collect();
     assert!(rows.len() == 3 && rows.iter().all(|row| row.contains(".wav ")), "{lines:#?}");
@@ -99,7 +99,7 @@ fn without_a_terminal_there_is_a_plain_line_per_file() {
         let line = output.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{output}"));
         assert!(line.contains(" s of audio in ") && line.contains("x real time, "), "{line}");
     }
-    // A second run skips them, and has no progress to show.
+    // A second run skips the files, and shows no progress.
     let output = shared::said(shared::denoise(arguments(&folder)), 0);
     assert!(!output.contains(" of 3: ") && output.contains("0 denoised, 3 skipped"), "{output}");
 }

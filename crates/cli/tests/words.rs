@@ -1,4 +1,4 @@
-//! Words that the style of CONTRIBUTING.md replaces are not in what users read: help, errors, messages, documents.
+//! Help, errors, messages and documents contain no words that the style of CONTRIBUTING.md replaces.
 
 mod shared;
 
@@ -6,7 +6,7 @@ use shared::denoise;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Words that are not written of programs, models and recordings, and what is written in their place.
+/// Words to avoid of programs, models and recordings, each with its replacement.
 const AVOIDED: [(&str, &str); 36] = [
     ("hears", "detects, estimates"),
     ("heard", "detected, measured, audible"),
@@ -46,7 +46,7 @@ const AVOIDED: [(&str, &str); 36] = [
     ("to the letter", "exactly as published"),
 ];
 
-/// The words of the list that a text holds, whole and in their order.
+/// Avoided words that a text contains, matched as whole words, in the order of the list.
 fn avoided(text: &str) -> Vec<&'static str> {
     let text = text.to_lowercase();
     let holds = |words: &str| {
@@ -58,7 +58,7 @@ fn avoided(text: &str) -> Vec<&'static str> {
     found.map(|(words, _)| *words).collect()
 }
 
-/// Fails if one of these texts, each with its place, holds a word of the list.
+/// Fails if one of the texts, each with its place, contains an avoided word.
 fn check(texts: impl IntoIterator<Item = (String, String)>) {
     let mut found = String::new();
     let mut count = 0;
@@ -76,7 +76,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Files below a folder whose names end so, but for what is built or belongs to others.
+/// Collects files below `folder` with names that end in `ending`, without hidden, test, build and third-party folders.
 fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -93,7 +93,7 @@ fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Sources of the program, the libraries, bindings and plugins, but for their tests.
+/// Paths and Rust sources of the program, libraries, bindings and plugins, without their tests.
 fn sources() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for folder in ["src", "crates", "bindings", "plugins", "cluster"] {
@@ -116,7 +116,7 @@ fn literals(line: &str) -> Vec<&str> {
     code.split('"').skip(1).step_by(2).collect()
 }
 
-/// Two lines at a time, with the number of the first, as words may be on either side of a break.
+/// Every two adjacent lines, joined, with the number of the first, as a line break may split avoided words.
 fn pairs(text: &str) -> impl Iterator<Item = (usize, String)> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let pairs: Vec<String> = lines.windows(2).map(|pair| pair.join(" ")).collect();
@@ -159,7 +159,7 @@ fn errors_have_plain_words() {
     });
     let errors: Vec<_> = errors.collect();
     assert!(errors.len() > 50, "{}", errors.len());
-    // Capitals begin sentences, and full stops end them: messages are neither.
+    // Error messages are not sentences: they end without a full stop.
     for (path, error) in &errors {
         if let Some(text) = error.strip_prefix('"') {
             let text = text.split('"').next().unwrap_or_default();
@@ -183,7 +183,7 @@ fn messages_of_the_program_have_plain_words() {
     check(messages);
 }
 
-/// Whose comments are the documentation of the bindings, and of the scripts of training and evaluation.
+/// Their comments document the bindings and the scripts of training and evaluation.
 #[test]
 fn interfaces_and_scripts_have_plain_words() {
     let mut interfaces = Vec::new();
@@ -212,7 +212,7 @@ fn documents_have_plain_words() {
     let mut documents = Vec::new();
     files(&root(), ".md", &mut documents);
     files(&root().join("eval"), ".toml", &mut documents);
-    // One lists the names of earlier versions, the other the words themselves.
+    // The changelog contains the names of earlier versions, the other file the avoided words themselves.
     documents.retain(|path| !path.ends_with("CHANGELOG.md") && !path.ends_with("CONTRIBUTING.md"));
     assert!(documents.len() > 40, "{documents:?}");
     let lines = documents.into_iter().flat_map(|path| {

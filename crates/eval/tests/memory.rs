@@ -1,11 +1,11 @@
-//! Memory of the measures.
+//! Peak memory of the metrics.
 
 #[path = "../../files/tests/containers/memory.rs"]
 mod memory;
 
 use alphamf_eval::metrics::spectral_distances;
 
-/// Spectra of a minute at 48 kHz, all at once, have 46 MB for each signal.
+/// All spectra of a minute at 48 kHz would take 46 MB per signal.
 #[test]
 fn spectra_of_long_recordings_are_not_held_in_memory() {
     let mut state = 1_u32;

@@ -7,7 +7,7 @@ use alphamf_eval::plot::{
 use std::fs;
 use std::path::Path;
 
-/// A tone of 1 kHz at -20 dBFS with noise at -60, of which the noise is removed.
+/// The figure of a 1 kHz tone at -20 dBFS with noise at -60 dBFS; the output is the tone alone.
 fn plot(sample_rate: u32, seconds: f64, scale: FrequencyScale) -> Figure {
     let rate = f64::from(sample_rate);
     let mut state = 1_u32;
@@ -24,7 +24,7 @@ fn plot(sample_rate: u32, seconds: f64, scale: FrequencyScale) -> Figure {
     let clean: Vec<f32> = (0..length).map(|n| tone(n) as f32).collect();
     let noisy: Vec<f32> = clean.iter().map(|x| x + noise() as f32).collect();
     let mut plot = RecordingPlot::new(sample_rate, 1, 0.064, scale).unwrap();
-    // What is denoised comes a block later.
+    // The denoised signal lags by one block.
     let mut late: &[f32] = &[];
     for (before, after) in noisy.chunks(8_192).zip(clean.chunks(8_192)) {
         plot.push(&[before.to_vec()], &[late.to_vec()]);
@@ -83,7 +83,7 @@ fn figures_say_what_they_show_and_in_which_unit() {
         assert!(text(words), "{words}");
     }
     assert!(!svg.contains("standard deviation"), "nothing was drawn from the posterior");
-    // Three spectrograms and their scale, which goes from the tone's level 80 dB downwards.
+    // Three spectrograms and their scale, which extends from the tone's level to 80 dB below it.
     assert_eq!(svg.matches("<image").count(), 4);
     assert!(text("\u{2212}100") && !text("\u{2212}110") && !text("0 dBFS"));
 }
@@ -103,7 +103,7 @@ fn bitmaps_show_the_tone_where_it_is() {
     let brightness = |pixel: &[u8]| pixel.iter().map(|&x| u32::from(x)).sum::<u32>();
     assert!(brightness(at(0.35, 1_003.0)) > 420, "{:?}", at(0.35, 1_003.0));
     assert!(brightness(at(0.85, 1_003.0)) < 250 && brightness(at(0.35, 3_000.0)) < 250);
-    // Nothing reaches the edge.
+    // The outermost pixels stay white.
     let white = |x: usize, y: usize| pixel(x, y) == [255, 255, 255];
     assert!((0..height).all(|y| white(0, y) && white(width - 1, y)));
     assert!((0..width).all(|x| white(x, 0) && white(x, height - 1)));
@@ -117,7 +117,7 @@ fn few_channels_or_samples_are_drawn_too() {
     }
 }
 
-/// The figure of a mono recording that stays what it is.
+/// The figure of a mono recording that denoising leaves unchanged.
 fn unchanged(sample_rate: u32, samples: &[f32]) -> Figure {
     let mut plot = RecordingPlot::new(sample_rate, 1, 0.064, FrequencyScale::Linear).unwrap();
     plot.push(&[samples.to_vec()], &[samples.to_vec()]);
@@ -142,7 +142,7 @@ fn silence_is_black() {
     }
 }
 
-/// Squares of most such samples are beyond `f32`, and so is the transform of the last ones.
+/// Squares of samples at the last two levels exceed the range of `f32`; at the last level, the transform does too.
 #[test]
 fn levels_far_above_full_scale_are_drawn() {
     for level in [1e16, 1e25, 3e38_f32] {
@@ -181,7 +181,8 @@ fn deviations_are_drawn_at_the_time_of_their_spectrum() {
     assert!(brightness(0.0) > 600 && brightness(0.016) < 100, "{} {}", brightness(0.0), brightness(0.016));
 }
 
-/// A line in the colour of the SNR. Shorter than a slot, or one slot between silence in hours, it has one point only.
+/// Counts lines in the colour of the SNR. A section shorter than a slot, or of one slot between silence in hours, has a
+/// single point, but is still drawn as a line.
 #[test]
 fn the_snr_of_short_sections_is_drawn() {
     for seconds in [0.01, 0.05, 0.15, 2.0] {
@@ -192,7 +193,7 @@ fn the_snr_of_short_sections_is_drawn() {
     }
 }
 
-/// What leaks there would have one of 0 dB.
+/// The faint output in the silence would otherwise have an SNR of 0 dB.
 #[test]
 fn digital_silence_has_no_snr() {
     let noise = (0..16_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 16) as f32 / 65_536.0 - 0.5);
@@ -209,7 +210,8 @@ fn digital_silence_has_no_snr() {
     assert!(heights.len() > 20 && heights.iter().all(|height| height == &heights[0]), "{heights:?}");
 }
 
-/// The lines of the SNR in a figure of noise of which a quarter is kept, with this fraction of that in the output.
+/// Lines of the SNR in the figure of noise that denoising scales by 0.25; the output holds a fraction `mix` of the
+/// denoised signal, and the input.
 fn snr_with_mix(mix: f32) -> Vec<String> {
     let noisy: Vec<f32> =
         (0..16_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 16) as f32 / 65_536.0 - 0.5).collect();
@@ -241,7 +243,7 @@ fn the_snr_does_not_depend_on_the_mix() {
     assert!(snr_with_mix(0.0).is_empty(), "nothing is known of it");
 }
 
-/// A browser has other fonts, too; a bitmap does not.
+/// An SVG keeps such names, as browsers have other fonts; a bitmap shows a question mark for each missing glyph.
 #[test]
 fn names_in_other_scripts_are_no_blanks() {
     let named = |name: &str| {
@@ -254,7 +256,7 @@ fn names_in_other_scripts_are_no_blanks() {
     assert!(png == expected);
 }
 
-/// Draws files to look at.
+/// Draws example figures for visual inspection.
 #[test]
 #[ignore = "for the eye: draws examples into target/screenshots"]
 fn pictures_to_look_at() {

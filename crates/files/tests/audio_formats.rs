@@ -1,6 +1,7 @@
-//! Every input format, at several rates and numbers of channels, as made and as decoded by ffmpeg.
+//! Every input format at several sample rates and numbers of channels, compared with its source or with the output of
+//! ffmpeg.
 //!
-//! Needs ffmpeg; without it the tests say so and do nothing.
+//! Needs ffmpeg; without it, the tests print a notice and pass.
 
 use alphamf_files::{RawFormat, Reader, read};
 use alphamf_signal::{SampleFormat, Signal};
@@ -12,27 +13,27 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// How far the samples may be from the right ones.
+/// Permitted difference between decoded samples and their reference.
 #[derive(Clone, Copy)]
 enum Tolerance {
-    /// Not at all from what was encoded.
+    /// None; the reference is the encoded signal.
     Lossless,
-    /// Not at all from what ffmpeg decodes.
+    /// None; the reference is the output of ffmpeg.
     Exact,
-    /// Rounding of a decoder that works with floats.
+    /// Rounding of a floating-point decoder; the reference is the output of ffmpeg.
     Rounding,
-    /// Another length than ffmpeg's, which leaves out or adds a part at either end: instead, the
-    /// length of what was encoded and its samples within the loss of the codec, in time.
+    /// Loss of the codec; the reference is the encoded signal, including its length and time. ffmpeg removes or adds
+    /// samples at both ends.
     Source,
-    /// The length of what was encoded, and within a thousandth of the power of what ffmpeg decodes: decoders of Opus
-    /// need not agree to the bit.
+    /// A thousandth of the power; the reference is the output of ffmpeg, at the encoded length. Opus decoders need not
+    /// be bit-exact.
     Decoder,
-    /// As [`Self::Decoder`], but with a block more at the end, which the container does not say to leave out.
+    /// As [`Self::Decoder`], with up to one block more at the end: padding that the container does not declare.
     Padded,
 }
 use Tolerance::{Decoder, Exact, Lossless, Padded, Rounding, Source};
 
-/// A format: file name, ffmpeg's options, the format it is to be kept in, and the tolerance.
+/// A test case: file name, options of ffmpeg, expected sample format, and tolerance.
 type Format = (&'static str, &'static [&'static str], SampleFormat, Tolerance);
 
 const ANY_RATE: &[Format] = &[
@@ -63,7 +64,7 @@ const ANY_RATE: &[Format] = &[
     ("vorbis.ogg", &["-c:a", "libvorbis", "-q:a", "8"], SampleFormat::Int16, Source),
 ];
 
-/// MP3 and AAC exist at certain rates only.
+/// Formats of MP3 and AAC, which support certain sample rates only.
 const COMMON_RATE: &[Format] = &[
     ("cbr.mp3", &["-c:a", "libmp3lame", "-b:a", "96k"], SampleFormat::Int16, Rounding),
     ("vbr.mp3", &["-c:a", "libmp3lame", "-q:a", "4"], SampleFormat::Int16, Rounding),
@@ -72,7 +73,7 @@ const COMMON_RATE: &[Format] = &[
     ("aac.aac", &["-c:a", "aac", "-b:a", "96k", "-f", "adts"], SampleFormat::Int16, Rounding),
 ];
 
-/// Opus has a rate of its own.
+/// Formats tested at 48 kHz only, the sample rate of Opus.
 const AT_48_KILOHERTZ: &[Format] = &[
     ("opus.ogg", &["-c:a", "libopus", "-b:a", "160k"], SampleFormat::Int16, Decoder),
     (
@@ -119,12 +120,12 @@ fn ffmpeg(arguments: &[&str]) -> Command {
     command
 }
 
-/// Gliding tones that differ from channel to channel, with 16-bit samples.
+/// Writes `source.wav`, a 16-bit signal with a different chirp in each channel, and returns the signal.
 fn source(folder: &Path, sample_rate: u32, channels: usize, length: usize) -> Signal {
     let tone = |channel: usize| {
         (0..length).map(move |n| {
             let t = n as f32 / sample_rate as f32;
-            // The fourth of six channels is for low frequencies.
+            // The fourth of six channels carries low-frequency effects.
             let frequency = if channel == 3 { 50.0 } else { 200.0 + 150.0 * channel as f32 + 300.0 * t };
             ((TAU * frequency * t).sin() * 12_000.0).round() / 32_768.0
         })
@@ -139,11 +140,12 @@ fn source(folder: &Path, sample_rate: u32, channels: usize, length: usize) -> Si
     signal
 }
 
-/// What ffmpeg decodes from each of these files: in one run, as its start takes longer than the rest.
+/// Decodes files with ffmpeg and returns the channels of each. One run decodes all files, as the start of ffmpeg takes
+/// longest.
 fn decoded_by_ffmpeg(folder: &Path, names: &[&str], channels: usize) -> Vec<Vec<Vec<f32>>> {
     let mut command = ffmpeg(&[]);
     for name in names {
-        // Its own decoder of Opus resamples the parts for speech in another way than the standard's.
+        // The native Opus decoder of ffmpeg resamples SILK frames differently from libopus.
         let is_opus =
             ["opus", "speech", "silk", "hybrid", "frames"].contains(&name.split('.').next().unwrap());
         command.args(if is_opus { &["-c:a", "libopus"][..] } else { &[] }).args(["-i", name]);
@@ -165,7 +167,8 @@ fn decoded_by_ffmpeg(folder: &Path, names: &[&str], channels: usize) -> Vec<Vec<
     (0..names.len()).map(read).collect()
 }
 
-/// Reads a file, of which ffmpeg decodes `theirs`; says what is wrong with the result.
+/// Reads a file and compares it with its reference: `theirs`, the output of ffmpeg, or `source`. The error describes
+/// the first mismatch.
 fn check(
     folder: &Path,
     source: &Signal,
@@ -233,16 +236,16 @@ fn every_format_is_decoded_as_by_ffmpeg() {
         let folder = TempDir::new().unwrap();
         let source = source(folder.path(), sample_rate, channels, sample_rate as usize / 4 + 77);
         let mp3_exists = sample_rate <= 48_000 && channels <= 2;
-        // The decoder knows mono and stereo.
+        // The AAC decoder supports mono and stereo only.
         let aac_exists = sample_rate <= 96_000 && channels <= 2;
         let of_this_rate = if sample_rate == 48_000 { AT_48_KILOHERTZ } else { &[] };
-        // The rest is checked with six channels.
+        // At 48 kHz, the other formats are checked with six channels only.
         let of_any_rate =
             if sample_rate == 48_000 && channels < 6 { &[][..] } else { &[ANY_RATE, COMMON_RATE] };
         let exists = |format: &Format| match Path::new(format.0).extension().and_then(|e| e.to_str()) {
             Some("mp3") => mp3_exists,
             Some("m4a" | "aac") => aac_exists || format.0.starts_with("alac"),
-            // Refused, as below.
+            // Vorbis with more channels is rejected, as tested below.
             Some(_) if format.0.starts_with("vorbis") => channels <= 2,
             Some("wav" | "caf") if format.0.starts_with("adpcm") || format.0.starts_with("ima") => {
                 channels <= 2
@@ -271,7 +274,7 @@ fn every_format_is_decoded_as_by_ffmpeg() {
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 
-/// Why a file is refused.
+/// Returns the error of opening a file, or the reader as text if there is no error.
 fn refusal(path: &Path) -> String {
     Reader::open(path).map_or_else(|error| error.to_string(), |reader| format!("{reader:?}"))
 }
@@ -285,7 +288,7 @@ fn vorbis_of_many_channels_is_refused() {
     for channels in [3, 6] {
         source(folder.path(), 48_000, channels, 12_000);
         for name in ["a.ogg", "a.mka", "a.webm"] {
-            // Of a low quality, the channels are coupled.
+            // At low quality, Vorbis couples the channels.
             let arguments = ["-i", "source.wav", "-c:a", "libvorbis", "-q:a", "3", name];
             assert!(ffmpeg(&arguments).current_dir(folder.path()).status().unwrap().success(), "{name}");
             let refused = refusal(&folder.path().join(name));
@@ -317,7 +320,7 @@ fn seven_and_eight_channels_of_alac_stay_where_they_are() {
     }
 }
 
-/// Adds a fill element of spectral band replication to every packet of AAC in ADTS.
+/// Adds a fill element with spectral band replication (SBR) to every AAC packet of an ADTS stream.
 fn with_sbr(adts: &[u8]) -> Vec<u8> {
     let (mut rest, mut result) = (adts, Vec::new());
     while rest.len() > 7 {
@@ -325,7 +328,7 @@ fn with_sbr(adts: &[u8]) -> Vec<u8> {
         let bits = rest[7..length].iter().flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1 == 1));
         let mut bits: Vec<bool> = bits.collect();
         let end = bits.iter().rposition(|bit| *bit).unwrap() - 2;
-        // The element, its length in bytes, its type, nothing, and the end.
+        // Fill element, length in bytes, extension type, zeros, and end element.
         bits.splice(end.., format!("110{:04b}{:04b}{:020b}111", 3, 0xd, 0).chars().map(|bit| bit == '1'));
         bits.resize(bits.len().next_multiple_of(8), false);
         let mut header: [u8; 7] = rest[..7].try_into().unwrap();
@@ -416,7 +419,7 @@ fn lossy_recordings_have_their_bit_rate() {
         let mut reader = Reader::open(folder.path().join(name)).unwrap();
         assert!(reader.read_block(2 * tone.len()).unwrap()[0].len().abs_diff(tone.len()) < 3_000, "{name}");
         let found = reader.lossy_bit_rate();
-        // Tones need fewer bits than a variable rate allows, and a codec may begin above a rate.
+        // Tones need fewer bits than a variable rate allows, and a codec may start above the requested rate.
         let is_near = |expected: f64| found.is_some_and(|found| (0.3..1.5).contains(&(found / expected)));
         assert!(bit_rate.map_or(found.is_none(), is_near), "{name}: {found:?}");
     }
@@ -429,7 +432,7 @@ fn piped_and_raw_output_of_ffmpeg_is_read() {
     }
     let folder = TempDir::new().unwrap();
     let source = source(folder.path(), 22_050, 2, 30_001);
-    // WAV whose length ffmpeg could not fill in.
+    // WAV from a pipe, so that ffmpeg cannot fill in the length.
     let mut child = ffmpeg(&["-i", "source.wav", "-f", "wav", "-"])
         .current_dir(folder.path())
         .stdout(Stdio::piped())
@@ -503,7 +506,7 @@ fn ffmpeg_reads_what_we_write() {
     }
 }
 
-/// Whatever is cut off, damaged or made up: an error or a signal, never a panic.
+/// Truncated and damaged files give an error or a finite signal, never a panic.
 #[test]
 fn damaged_files_of_every_format_do_no_harm() {
     if ffmpeg_is_missing() {

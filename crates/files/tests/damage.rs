@@ -1,7 +1,7 @@
-//! Damaged and cut recordings in containers that are read without ffmpeg: what is missing is counted, and whole ones lack
-//! nothing.
+//! Damaged and truncated recordings in containers that are read without ffmpeg: losses are counted, and complete files
+//! have none.
 //!
-//! Needs ffmpeg to make them; without it the tests say so and do nothing.
+//! ffmpeg generates most files; without it, their tests print a notice and pass.
 
 mod shared;
 
@@ -13,7 +13,7 @@ use std::io::Cursor;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// So many seconds of noise with a click in the last of them, in a file with these options of the encoder.
+/// Encodes `seconds` of noise with a click in the last second. Returns false without ffmpeg.
 fn sound(folder: &Path, seconds: u32, options: &[&str], name: &str) -> bool {
     let click = seconds - 1;
     let noise = format!(
@@ -22,7 +22,7 @@ fn sound(folder: &Path, seconds: u32, options: &[&str], name: &str) -> bool {
     ffmpeg(folder, &[&["-f", "lavfi", "-i", &noise], options, &[name]].concat())
 }
 
-/// Noise beside a video, each of so many seconds.
+/// Encodes `video` seconds of pictures and `audio` seconds of noise. Returns false without ffmpeg.
 fn film(folder: &Path, video: u32, audio: u32, options: &[&str], name: &str) -> bool {
     let pictures = format!("testsrc=size=64x48:rate=10:duration={video}");
     let noise = format!("anoisesrc=sample_rate=48000:duration={audio}:amplitude=0.1:seed=1");
@@ -30,7 +30,7 @@ fn film(folder: &Path, video: u32, audio: u32, options: &[&str], name: &str) -> 
     ffmpeg(folder, &[&inputs, options, &[name]].concat())
 }
 
-/// The first channel of what is there, from a file and from a stream, and what is not.
+/// Reads the first channel and the losses, from a file and from a stream.
 fn all(bytes: &[u8], salvage: bool) -> [(Vec<f32>, Losses); 2] {
     let open = [
         Reader::from_seekable("file", Cursor::new(bytes.to_vec())),
@@ -56,7 +56,7 @@ const INDEX_FIRST: &[&str] = &["-c:a", "aac", "-movflags", "+faststart"];
 const ALAC: &[&str] = &["-c:a", "alac", "-movflags", "+faststart"];
 const OPUS: &[&str] = &["-c:a", "libopus"];
 const VORBIS: &[&str] = &["-c:a", "libvorbis"];
-/// As a browser streams it: neither sizes nor a duration are filled in.
+/// WebM as streamed by a browser: neither sizes nor a duration are filled in.
 const LIVE: &[&str] = &["-c:a", "libopus", "-f", "webm", "-live", "1"];
 
 #[test]
@@ -104,7 +104,7 @@ fn whole_recordings_lack_nothing() {
         }
     }
     for (name, options) in films {
-        // The lengths of the two are their own.
+        // Video and audio have different lengths.
         for (video, audio) in [(6, 3), (3, 6)] {
             assert!(film(folder.path(), video, audio, options, name));
             is_whole(name, audio);
@@ -142,7 +142,7 @@ fn a_cut_is_told_wherever_it_is() {
             }
         }
     }
-    // Behind a page of Ogg, all that is there is whole, but for the mark of the last.
+    // Cut after a page of Ogg, all packets are complete, but the end-of-stream flag is missing.
     for name in ["opus.ogg", "vorbis.ogg"] {
         let bytes = fs::read(folder.path().join(name)).unwrap();
         let pages = pages(&bytes);
@@ -150,7 +150,7 @@ fn a_cut_is_told_wherever_it_is() {
             assert!(losses.ends_early, "{name}: {losses}");
         }
     }
-    // Behind a cluster of Matroska whose size was left open, its declared duration tells.
+    // Cut after a cluster in a segment of unknown size, only the declared duration of Matroska reveals the loss.
     let mut bytes = fs::read(folder.path().join("opus.webm")).unwrap();
     let segment = find(&bytes, &[0x18, 0x53, 0x80, 0x67]);
     bytes[segment + 4..segment + 12].copy_from_slice(&[1, 255, 255, 255, 255, 255, 255, 255]);
@@ -159,7 +159,7 @@ fn a_cut_is_told_wherever_it_is() {
     for (_, losses) in all(&bytes[..clusters[1]], false) {
         assert!(losses.missing_samples > 20_000, "{losses}");
     }
-    // A header of a fragment.
+    // Cut within the header of a fragment.
     let bytes = fs::read(folder.path().join("fragments.m4a")).unwrap();
     let last = (0..bytes.len() - 4).rfind(|&at| bytes[at..].starts_with(b"moof")).unwrap();
     for (_, losses) in all(&bytes[..last + 30], false) {
@@ -167,7 +167,7 @@ fn a_cut_is_told_wherever_it_is() {
     }
 }
 
-/// Where the pages of an Ogg stream begin.
+/// Returns the offsets of the pages of an Ogg stream.
 fn pages(bytes: &[u8]) -> Vec<usize> {
     (0..bytes.len() - 27).filter(|&at| bytes[at..].starts_with(b"OggS\0")).collect()
 }
@@ -176,7 +176,7 @@ fn find(bytes: &[u8], what: &[u8]) -> usize {
     bytes.windows(what.len()).position(|window| window == what).unwrap()
 }
 
-/// The blocks of a track of Matroska, by where they begin.
+/// Returns the offsets of the blocks of a Matroska track.
 fn blocks(bytes: &[u8], track: u8) -> Vec<usize> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -189,7 +189,7 @@ fn blocks(bytes: &[u8], track: u8) -> Vec<usize> {
         let name = bytes[at].leading_zeros() as usize + 1;
         let kind = &bytes[at..at + name];
         let (length, body) = size(at + name);
-        // A segment and clusters hold the rest.
+        // The segment and clusters contain the other elements.
         if kind == [0x18, 0x53, 0x80, 0x67] || kind == [0x1f, 0x43, 0xb6, 0x75] {
             at += name + length;
             continue;
@@ -207,7 +207,7 @@ fn holes_are_told_and_what_follows_stays_in_time() {
     let folder = TempDir::new().unwrap();
     let files: [(&str, &[&str]); 5] =
         [("a.opus", OPUS), ("a.ogg", VORBIS), ("a.webm", OPUS), ("a.mka", VORBIS), ("b.mka", MPEG4)];
-    // Behind any that damage makes.
+    // The last click: damage may cause earlier ones.
     let click = |samples: &[f32]| samples.iter().rposition(|x| x.abs() > 0.5).unwrap();
     for (name, options) in files {
         if !sound(folder.path(), 8, options, name) {
@@ -223,7 +223,7 @@ fn holes_are_told_and_what_follows_stays_in_time() {
             let blocks = blocks(&bytes, 1);
             for lost in [1, 20] {
                 let mut bytes = bytes.clone();
-                // Blocks become padding.
+                // Blocks become `Void` elements.
                 blocks[60..60 + lost].iter().for_each(|&at| bytes[at] = 0xec);
                 holed.push(bytes);
             }
@@ -238,7 +238,7 @@ fn holes_are_told_and_what_follows_stays_in_time() {
             for (samples, losses) in all(bytes, false) {
                 let place = format!("{name}, hole {number}: {losses}");
                 assert!(losses.damaged_packets > 0, "{place}");
-                // Where the demuxer does not find its way behind the damage, the rest is missing.
+                // If the demuxer cannot resynchronise after the damage, the remaining samples are missing.
                 if losses.ends_early && number > 1 && !name.ends_with("us") && !name.ends_with("ogg") {
                     continue;
                 }
@@ -255,7 +255,7 @@ fn holes_are_told_and_what_follows_stays_in_time() {
 fn a_missing_page_of_ogg_is_silent_where_it_was() {
     let folder = TempDir::new().unwrap();
     for (name, options) in [("a.opus", OPUS), ("a.ogg", VORBIS), ("a.oga", &["-c:a", "flac"])] {
-        // The last page has a part of a second.
+        // Pages of 0.7 s, so that the last page is shorter than the others.
         let options = [options, &["-page_duration", "700000"]].concat();
         if !sound(folder.path(), 8, &options, name) {
             return;
@@ -268,7 +268,7 @@ fn a_missing_page_of_ogg_is_silent_where_it_was() {
             usize::try_from(i64::from_le_bytes(bytes[starts[page] + 6..][..8].try_into().unwrap())).unwrap()
         };
         let count = starts.len() - 1;
-        // The last but one, and one before it.
+        // The last page but one, and a page in the middle.
         for lost in [count - 2, count / 2] {
             let dropped = [&bytes[..starts[lost]], &bytes[starts[lost + 1]..]].concat();
             let mut damaged = bytes.clone();
@@ -278,8 +278,8 @@ fn a_missing_page_of_ogg_is_silent_where_it_was() {
                 assert_eq!(losses.damaged_packets, 1, "{place}");
                 assert!(losses.missing_samples == 0 && !losses.ends_early, "{place}");
                 assert!(samples.len().abs_diff(whole.0.len()) < 960, "{place}: {} samples", samples.len());
-                // Packets that began on the lost page go with it. The silence before the last page lacks the padding of the encoder,
-                // by which that page ends later.
+                // Packets that begin on the lost page are lost, too. Before the last page, the silence is shorter by
+                // the encoder padding, which the granule position of that page excludes.
                 let length = granule(lost) - granule(lost - 1);
                 let silent = losses.silent_samples as usize;
                 let padding = length.saturating_sub(silent);
@@ -287,7 +287,7 @@ fn a_missing_page_of_ogg_is_silent_where_it_was() {
                 assert!(silent < length + 9_000, "{place}: of {length} samples");
                 let start = granule(lost - 1) + 100;
                 assert!(samples[start..start + length - 2_000].iter().all(|&x| x == 0.0), "{place}");
-                // What follows is where it was; decoders need a while.
+                // The following samples keep their position. Decoders need some time to settle.
                 let behind = granule(lost - 1) + silent + 9_600;
                 let end = whole.0.len().min(samples.len()) - 2_000;
                 let pairs = || samples[behind..end].iter().zip(&whole.0[behind + padding..]);
@@ -347,7 +347,7 @@ fn audio_that_ends_before_its_own_declared_end_is_told_beside_a_video() {
     }
     let mut bytes = fs::read(folder.path().join("a.mkv")).unwrap();
     let blocks = blocks(&bytes, 2);
-    // Packets of 1024 samples: the last 2 s.
+    // The last 2 s, in packets of 1024 samples.
     blocks[blocks.len() - 94..].iter().for_each(|&at| bytes[at] = 0xec);
     let [(_, losses), _] = all(&bytes, false);
     assert!(losses.missing_samples.abs_diff(96_000) < 10_000, "{losses}");
@@ -366,7 +366,7 @@ fn audio_that_ends_before_its_own_declared_end_is_told_beside_a_video() {
     }
 }
 
-/// Replaces the numbers of 32 bits at these offsets from the name of a box, if it is there, by their quotient.
+/// Divides the 32-bit numbers at `offsets` from the name of a box, if the box exists.
 fn divide(bytes: &mut [u8], name: &[u8; 4], offsets: &[usize], by: u32) {
     let Some(at) = bytes.windows(4).position(|window| window == name) else { return };
     for place in offsets.iter().map(|offset| at + offset..at + offset + 4) {
@@ -385,7 +385,7 @@ fn time_scales_other_than_the_sample_rate_change_nothing() {
         }
         let mut bytes = fs::read(folder.path().join(name)).unwrap();
         let [whole, _] = all(&bytes, false);
-        // Milliseconds: a packet has 64 or 256 of them.
+        // A time scale of milliseconds: a packet lasts 64 ms or 256 ms.
         let entries = bytes[find(&bytes, b"stts") + 11];
         let durations: Vec<usize> = (0..entries).map(|entry| 16 + 8 * usize::from(entry)).collect();
         divide(&mut bytes, b"mdhd", &[16, 20], 16);
@@ -396,7 +396,7 @@ fn time_scales_other_than_the_sample_rate_change_nothing() {
             assert!(samples == whole.0, "{name}: {} samples of {}", samples.len(), whole.0.len());
         }
     }
-    // Of 44.1 kHz, a packet has 23.2 of them: what is rounded is no padding.
+    // At 44.1 kHz, a packet lasts 23.2 ms. The rounding error must not count as padding.
     assert!(sound(folder.path(), 2, &["-ar", "44100", "-c:a", "aac"], "a.m4a"));
     let mut bytes = fs::read(folder.path().join("a.m4a")).unwrap();
     let [whole, _] = all(&bytes, false);
@@ -408,7 +408,7 @@ fn time_scales_other_than_the_sample_rate_change_nothing() {
     set(b"mdhd", 16, 1_000);
     set(b"mdhd", 20, 23 * packets);
     set(b"stts", 16, 23);
-    // The last one.
+    // The duration of the last packet.
     set(b"stts", 24, 3);
     set(b"elst", 16, 23);
     for (samples, losses) in all(&bytes, false) {
@@ -424,13 +424,13 @@ fn silence_is_as_long_as_the_packets_that_it_replaces() {
     }
     let mut bytes = fs::read(folder.path().join("a.mka")).unwrap();
     let [whole, _] = all(&bytes, false);
-    // The language becomes the duration of a packet, 10 ms.
+    // Replaces the language by the default duration of a packet, 10 ms.
     let language = find(&bytes, b"\x22\xb5\x9c\x83und");
     bytes[language..language + 7].copy_from_slice(&[0x23, 0xe3, 0x83, 0x83, 0x98, 0x96, 0x80]);
     let blocks = blocks(&bytes, 1);
     for &block in &blocks[60..64] {
         let packet = block + 1 + bytes[block + 1].leading_zeros() as usize + 1 + 4;
-        // No frames.
+        // A packet without frames.
         bytes[packet..packet + 2].copy_from_slice(&[0x7b, 0]);
     }
     for (samples, losses) in all(&bytes, false) {
@@ -439,14 +439,14 @@ fn silence_is_as_long_as_the_packets_that_it_replaces() {
     }
 }
 
-/// An element of Matroska.
+/// Builds a Matroska element.
 fn element(kind: u32, body: &[u8]) -> Vec<u8> {
     let kind = kind.to_be_bytes();
     let start = kind.iter().take_while(|byte| **byte == 0).count();
     [&kind[start..], &(body.len() as u32 | 1 << 28).to_be_bytes(), body].concat()
 }
 
-/// The description of a track of Matroska: samples of 16 bits at 16 kHz, without the duration of a packet.
+/// Builds the content of a Matroska track entry: 16-bit samples at 16 kHz, without a default duration.
 fn pcm_track() -> Vec<u8> {
     let format = [element(0xb5, &16_000_f32.to_be_bytes()), element(0x6264, &[16])].concat();
     let parts = [
@@ -476,7 +476,7 @@ fn silence_is_bounded_by_what_is_there() {
         }
         [header.clone(), element(0x1853_8067, &parts)].concat()
     };
-    // 500 s of gaps in all, which is possible.
+    // Gaps of 500 s in total are below the limit.
     for (samples, losses) in all(&file(5), false) {
         assert_eq!((samples.len(), losses.damaged_packets), ((100 * 5 * 50 + 1) * 320, 100));
     }
@@ -500,7 +500,7 @@ fn what_the_demuxer_of_matroska_does_not_find_its_way_behind_is_told() {
     let block = |number: u16| {
         element(0xa3, &[&[0x81][..], &(20 * number).to_be_bytes(), &[0x80], &[7; 640]].concat())
     };
-    // Two clusters, without a duration, and what stands behind the first and in the second.
+    // Two clusters without a duration, with bytes after the first (`behind`) and within the second (`within`).
     let file = |behind: &[u8], within: &[u8]| {
         let blocks = |numbers: std::ops::Range<u16>| numbers.flat_map(block).collect::<Vec<_>>();
         let cluster = |parts: &[u8]| element(0x1f43_b675, &[&element(0xe7, &[0]), parts].concat());
@@ -516,7 +516,7 @@ fn what_the_demuxer_of_matroska_does_not_find_its_way_behind_is_told() {
     for (samples, losses) in all(&file(&[], &[]), false) {
         assert!(samples.len() == 16_000 && !losses.any(), "{} samples, {losses}", samples.len());
     }
-    // A block of gigabytes.
+    // A block that declares gigabytes.
     let other = [0xa3, 0x08, 0xff, 0xff, 0xff, 0xff, 0x81, 0, 0, 0x80];
     for bytes in [file(&other, &[]), file(&[], &other)] {
         for (samples, losses) in all(&bytes, false) {
@@ -573,7 +573,7 @@ fn audio_behind_an_edit_stays_out() {
         }
         let mut bytes = fs::read(folder.path().join(name)).unwrap();
         let [whole, _] = all(&bytes, false);
-        // One second of it, from half a second on.
+        // An edit of one second, starting at 0.5 s.
         let at = find(&bytes, b"elst") + 12;
         let start = u32::from_be_bytes(bytes[at + 4..at + 8].try_into().unwrap());
         bytes[at..at + 4].copy_from_slice(&1_000_u32.to_be_bytes());
@@ -586,7 +586,7 @@ fn audio_behind_an_edit_stays_out() {
     }
 }
 
-/// The checksum of a page of Ogg (RFC 3533).
+/// Computes the checksum of an Ogg page (RFC 3533).
 fn checksum(page: &[u8]) -> u32 {
     page.iter().fold(0_u32, |sum, byte| {
         (0..8).fold(sum ^ u32::from(*byte) << 24, |sum, _| {
@@ -635,7 +635,7 @@ fn flac_is_compared_with_its_signature() {
         let signal = Signal::new(8_000, format, (0..channels).map(channel).collect()).unwrap();
         let right = encode(&signal, Container::Flac).unwrap();
         let mut wrong = right.clone();
-        // It ends the information on the stream.
+        // The last byte of the MD5 signature, which ends the STREAMINFO block.
         wrong[41] ^= 1;
         let joined = [&right[..], &wrong].concat();
         for (bytes, is_wrong) in [(&right, false), (&wrong, true), (&joined, true)] {
@@ -720,7 +720,7 @@ fn wrong_lengths_of_adpcm_are_no_other_encoding() {
         let mut bytes = fs::read(folder.path().join("a.wav")).unwrap();
         let [whole, _] = all(&bytes, false);
         let size = find(&bytes, b"data") + 4;
-        // As written to a pipe, the length of the whole file alone, and more than there is.
+        // Placeholders, as written to a pipe (two kinds), and a declared length that exceeds the file.
         for (riff, data, is_whole) in [(u32::MAX, u32::MAX, true), (0, u32::MAX, true), (100, 1 << 20, false)]
         {
             bytes[4..8].copy_from_slice(&riff.to_le_bytes());
@@ -730,7 +730,7 @@ fn wrong_lengths_of_adpcm_are_no_other_encoding() {
                 assert!(samples.len().abs_diff(whole.0.len()) < 2_048, "{codec}: {} samples", samples.len());
             }
         }
-        // A block has no bytes.
+        // A block size of zero bytes.
         bytes[32..34].fill(0);
         for refused in [
             Reader::from_seekable("file", Cursor::new(bytes.clone())).unwrap_err(),

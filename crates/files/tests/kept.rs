@@ -1,5 +1,5 @@
-//! What is kept of a recording whatever it comes in: its length, its loudspeakers, what is said of it, and as much of a
-//! damaged one as there is.
+//! Properties of a recording that are kept in every format: length, channel mask, metadata, and the intact samples of a
+//! damaged file.
 
 mod shared;
 
@@ -40,7 +40,7 @@ fn riff(chunks: &[Vec<u8>]) -> Vec<u8> {
     [b"RIFF", &(body.len() as u32 + 4).to_le_bytes()[..], b"WAVE", &body].concat()
 }
 
-/// One channel of 16 bits at 8 kHz.
+/// A `fmt ` chunk: one channel of 16 bits at 8 kHz.
 fn format() -> Vec<u8> {
     chunk(b"fmt ", b"\x01\x00\x01\x00\x40\x1f\x00\x00\x80\x3e\x00\x00\x02\x00\x10\x00")
 }
@@ -106,7 +106,7 @@ fn samples_that_are_not_finite_are_refused_or_counted() {
     bytes[start + 80..start + 84].copy_from_slice(&f32::INFINITY.to_le_bytes());
     let refused = from_bytes(&bytes).read_all().unwrap_err();
     let Error::Read { reason: ReadError::Signal(invalid), .. } = refused else { panic!("{refused:?}") };
-    // The first in time is in the second channel, but channels are looked at one by one.
+    // The first non-finite sample in time is in the second channel, but channels are checked one by one.
     assert!(matches!(invalid, InvalidSignal::NotFinite { .. }));
     let mut reader = from_bytes(&bytes).salvage(true);
     let block = reader.read_block(100).unwrap();
@@ -135,7 +135,7 @@ fn several_chunks_of_samples_are_one_recording() {
     for open in [from_bytes, from_stream] {
         assert_eq!(all(open(&bytes)).0, expected);
     }
-    // What is cut off of the last chunk is missed.
+    // Samples cut off the last chunk are reported as missing.
     let cut = &bytes[..bytes.len() - 10];
     let refused = from_bytes(cut).read_all().unwrap_err();
     assert!(matches!(
@@ -158,7 +158,7 @@ fn samples_behind_the_declared_end_are_told_whatever_they_begin_with() {
         assert_eq!(samples.len(), 100 + (start.len() + 2_000) / 2);
         assert!(reader.losses().data_follow);
     }
-    // Padding, a chunk, and one that is cut off.
+    // Padding, a chunk, and a truncated chunk.
     for rest in [&zeros[..], &chunk(b"abcd", &[1; 9]), &chunk(b"LIST", &[1; 9])[..12]] {
         let file = [&riff(&[format(), data.clone()])[..], rest].concat();
         for (samples, reader) in [all(from_bytes(&file).salvage(true)), all(from_stream(&file))] {
@@ -194,7 +194,8 @@ fn wide_floats_stay_wide() {
     assert_eq!((again.format().bits(), again), (64, signal));
 }
 
-/// 2.1, 4.0, hexagonal, 5.1 with side and with rear loudspeakers, 7.0, none, and what nobody said.
+/// Channel masks, among them 2.1, 4.0, hexagonal, 5.1 with side and with rear loudspeakers, 7.0, a mask of zero, and no
+/// mask.
 #[test]
 fn loudspeakers_stay_where_they_are() {
     for container in [Container::Wav, Container::Flac] {
@@ -223,7 +224,7 @@ fn loudspeakers_stay_where_they_are() {
             writer.write_block(signal.channels()).unwrap();
             writer.finish().unwrap();
             let found = Reader::open(&path).unwrap().channel_mask();
-            // One and two channels need no word where they are the usual ones.
+            // The standard masks of mono and stereo need not be written.
             let usual = matches!((channels, channel_mask), (1, 0x4) | (2, 0x3));
             assert_eq!(
                 found.or(usual.then_some(channel_mask)),
@@ -270,7 +271,7 @@ fn what_is_said_of_a_recording_is_kept() {
         chunk(b"id3 ", b"ID3\x04\x00\x00\x00\x00\x00\x00"),
     ];
     let [bext, ixml, list, cue, id3] = kept.clone();
-    // Before and behind the samples.
+    // Chunks before and after the samples.
     let bytes = riff(&[bext, format(), ixml, chunk(b"data", &[1; 60]), list, cue, id3]);
     let (wav, again) = rewritten(from_bytes(&bytes), Container::Wav);
     assert_eq!(again.tags().collect::<Vec<_>>(), [("TITLE", "A title")]);
@@ -282,7 +283,7 @@ fn what_is_said_of_a_recording_is_kept() {
     holds_all(&wav);
     let length = u32::from_le_bytes(wav[4..8].try_into().unwrap());
     assert_eq!(length as usize + 8, wav.len(), "the length of the file counts them");
-    // Some programs find no samples behind a long or malformed chunk.
+    // Some programs find no samples after a long or malformed chunk.
     let data = wav.windows(4).position(|name| name == b"data").unwrap();
     assert_eq!(data, if wav[12..16] == *b"JUNK" { 72 } else { 36 });
 
@@ -327,9 +328,9 @@ fn tags_of_other_formats_are_kept() {
                 ("COMMENT", "A comment"),
             ] {
                 if (name, tag.0) == ("tagged.wav", "TRACKNUMBER") {
-                    continue; // in a chunk that is kept as it is
+                    continue; // in a chunk that is kept unchanged
                 }
-                // Ogg and FLAC of ffmpeg have comments as descriptions.
+                // In Ogg and FLAC, ffmpeg writes comments as descriptions.
                 let is_it = |found| found == tag || tag.0 == "COMMENT" && found == ("DESCRIPTION", tag.1);
                 assert!(kept.tags().any(is_it), "{name} {container:?}: {kept:?}");
             }
@@ -339,7 +340,7 @@ fn tags_of_other_formats_are_kept() {
 
 #[test]
 fn what_is_said_may_be_nonsense() {
-    // Lists whose parts reach beyond them, comments without a value, blocks without an end.
+    // Lists whose entries exceed them; below, comments without a value and blocks without an end.
     for body in [&b"INFO"[..], b"INFOINAM", b"INFOINAM\xff\xff\xff\xff", b"INFOINAM\x01\x00\x00\x00"] {
         let bytes = riff(&[format(), chunk(b"LIST", body), chunk(b"data", &[0; 4])]);
         assert_eq!(all(from_bytes(&bytes)).0.len(), 2);
@@ -349,7 +350,7 @@ fn what_is_said_may_be_nonsense() {
         let block = [&[0x84, 0, 0, body.len() as u8], body].concat();
         let mut bytes = [&flac[..42], &block, &flac[42..]].concat();
         bytes[4] = 0;
-        // Its decoder may refuse it; nothing else happens.
+        // The FLAC decoder may reject the file, but must not panic.
         let _ = Reader::from_seekable("bytes", Cursor::new(bytes)).and_then(Reader::read_all);
     }
     let huge = riff(&[format(), [&b"LIST\xf0\xff\xff\x7f"[..], b"INFO"].concat()]);
@@ -399,7 +400,7 @@ fn speaker_positions_of_flac_are_kept_in_ogg() {
         Writer::create(&path, spec(6, Container::Flac, Some(0x60f)), &Metadata::default()).unwrap();
     writer.write_block(signal.channels()).unwrap();
     writer.finish().unwrap();
-    // It leaves out what it knows by itself.
+    // ffmpeg does not copy the tag of the mask, so it is given explicitly.
     let mask = "WAVEFORMATEXTENSIBLE_CHANNEL_MASK=0x060F";
     if !ffmpeg(folder.path(), &["-i", "a.flac", "-c", "copy", "-metadata", mask, "a.oga"]) {
         return;
@@ -409,7 +410,7 @@ fn speaker_positions_of_flac_are_kept_in_ogg() {
     assert!(reader.metadata().tags().all(|(name, _)| !name.contains("MASK")));
 }
 
-/// CAF of these chunks.
+/// Builds a CAF file from chunks.
 fn caf(chunks: &[(&[u8; 4], &[u8])]) -> Vec<u8> {
     let mut bytes = b"caff\0\x01\0\0".to_vec();
     for (name, body) in chunks {
@@ -418,7 +419,7 @@ fn caf(chunks: &[(&[u8; 4], &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// The description of a format in CAF.
+/// Builds the format description of a CAF file.
 fn caf_format(rate: f64, kind: &[u8; 4], numbers: [u32; 4]) -> Vec<u8> {
     [&rate.to_be_bytes()[..], kind, &[0; 4], &numbers.map(u32::to_be_bytes).concat()].concat()
 }
@@ -459,10 +460,10 @@ fn samples_of_caf_may_extend_to_the_end() {
             assert!(samples == [0.5; 100] && !reader.losses().any(), "{open}: {}", reader.losses());
         }
     }
-    // A tenth of it is there.
+    // A tenth of the declared samples is present.
     file[size.clone()].copy_from_slice(&2_004_i64.to_be_bytes());
     assert_eq!(all(from_bytes(&file)).1.losses().missing_samples, 900);
-    // No file holds as much as a chunk behind them declares.
+    // A chunk after the samples declares more bytes than any file can hold.
     file[size].copy_from_slice(&204_i64.to_be_bytes());
     file.extend([&b"free"[..], &(1_i64 << 62).to_be_bytes()].concat());
     let losses = all(from_bytes(&file)).1.losses();
@@ -576,7 +577,7 @@ fn tags_behind_mpeg_frames_count_as_no_audio() {
 fn flac_of_unknown_length_that_is_cut_is_told() {
     let signal = ramp(2, 20_000);
     let mut whole = encode(&signal, Container::Flac).unwrap();
-    // As from a stream: neither its length nor its checksum.
+    // As written to a stream: neither length nor checksum is filled in.
     whole[21] &= 0xf0;
     whole[22..42].fill(0);
     for cut in [0, 1, 2, 100, 1_000] {
@@ -609,7 +610,7 @@ fn a_few_bytes_behind_flac_are_left_out() {
             }
         }
     }
-    // A frame that is cut off is none of them.
+    // A truncated frame is reported.
     let start = whole.windows(2).position(|bytes| bytes == [0xff, 0xf8]).unwrap();
     for length in [1, 2, 50, 120] {
         let cut = [&of_unknown_length[..], &whole[start..start + length]].concat();
@@ -653,7 +654,7 @@ fn joined_recordings_are_read_to_the_end() {
 #[test]
 fn damage_is_told_and_what_follows_stays_in_time() {
     let folder = TempDir::new().unwrap();
-    // A click at 9 s shows whether the end is in time.
+    // The position of a click at 9 s shows whether the end has moved.
     let click = "aevalsrc='0.1*sin(2000*t)+0.8*between(t,9,9.01)':s=44100:d=10";
     for name in ["a.ogg", "a.opus", "a.flac", "a.mp3", "a.aac"] {
         if !ffmpeg(folder.path(), &["-f", "lavfi", "-i", click, name]) {
@@ -681,7 +682,7 @@ fn damage_is_told_and_what_follows_stays_in_time() {
 
 #[test]
 fn damage_does_not_become_hours_of_silence() {
-    // Frames of AAC at 16 kHz with the element that ends them, alone.
+    // AAC frames at 16 kHz that contain only the end element.
     let frame = [0xff, 0xf1, 0x60, 0x40, 0x01, 0x1f, 0xfc, 0xe0];
     let file = |gap: usize| [frame.repeat(40), vec![0; gap], frame.repeat(40)].concat();
     for open in [from_bytes, from_stream] {
@@ -696,7 +697,7 @@ fn damage_does_not_become_hours_of_silence() {
 
 #[test]
 fn headers_cost_no_memory_and_streams_are_held_up_to_a_bound() {
-    // 65,535 channels of 8 bits, and one sample of each.
+    // 65,535 channels of 8 bits, with one sample each.
     let common =
         b"COMM\x00\x00\x00\x12\xff\xff\x00\x00\x00\x01\x00\x08\x40\x0b\xfa\x00\x00\x00\x00\x00\x00\x00";
     let sound = [&b"SSND\x00\x01\x00\x07"[..], &[0; 8 + 65_535]].concat();
@@ -711,7 +712,7 @@ fn headers_cost_no_memory_and_streams_are_held_up_to_a_bound() {
         "{refused:?}"
     );
 
-    /// An MP4 file without end.
+    /// An endless MP4 stream.
     struct Endless(u64);
     impl Read for Endless {
         fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
@@ -729,7 +730,7 @@ fn headers_cost_no_memory_and_streams_are_held_up_to_a_bound() {
     assert!(refused.to_string().contains("256 MB"));
 }
 
-/// Work grows with the number of tags, not with its square: else this would take hours.
+/// Run time grows linearly with the number of tags; quadratic growth would take hours.
 #[test]
 fn hundreds_of_thousands_of_tags_are_kept() {
     let count = 300_000;
@@ -747,7 +748,7 @@ fn hundreds_of_thousands_of_tags_are_kept() {
     for kept in [list, id3] {
         let bytes = riff(&[format(), kept, chunk(b"data", &[1; 60])]);
         let (wav, again) = rewritten(from_bytes(&bytes), Container::Wav);
-        // Nothing is written twice; the header has room for RF64.
+        // No tag is written twice; the header reserves 36 bytes for RF64.
         assert_eq!((wav.len(), again.tags().count()), (bytes.len() + 36, count));
     }
 }

@@ -1,10 +1,10 @@
-//! MP4 files that are made here, box by box: many tracks, samples out of order, missing fragments.
+//! MP4 files built box by box: many tracks, samples out of order, missing fragments.
 
 use alphamf_files::{Error, Losses, ReadError, Reader};
 use std::io::Cursor;
 use std::time::{Duration, Instant};
 
-/// Samples per channel of a whole file: 16 bits, one channel, 16 kHz.
+/// Samples of a complete file: 16 bits, one channel, 16 kHz.
 const LENGTH: usize = 16_000;
 
 fn boxed(name: &[u8; 4], parts: &[Vec<u8>]) -> Vec<u8> {
@@ -12,7 +12,7 @@ fn boxed(name: &[u8; 4], parts: &[Vec<u8>]) -> Vec<u8> {
     [&(body.len() as u32 + 8).to_be_bytes(), &name[..], &body].concat()
 }
 
-/// A box of numbers behind its flags.
+/// Builds a box: flags, numbers, and the remaining bytes.
 fn full(name: &[u8; 4], flags: u32, values: &[u32], rest: &[u8]) -> Vec<u8> {
     boxed(name, &[numbers(&[flags]), numbers(values), rest.to_vec()])
 }
@@ -33,7 +33,8 @@ fn matrix() -> Vec<u8> {
     numbers(&[1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30])
 }
 
-/// A track of packets of one sample: its tables of durations and of the places of its chunks, and the samples in each of them.
+/// Builds a track with one sample per packet: `durations` as pairs of count and duration, offsets of `chunks`, and
+/// `of_each` samples per chunk.
 fn track(kind: &[u8; 4], id: u32, durations: &[[u32; 2]], chunks: &[u32], of_each: u32) -> Vec<u8> {
     let count: u32 = durations.iter().map(|[count, _]| count).sum();
     let format = [&[0; 6][..], &[0, 1], &[0; 8], &[0, 1, 0, 16, 0, 0, 0, 0]].concat();
@@ -57,10 +58,10 @@ fn track(kind: &[u8; 4], id: u32, durations: &[[u32; 2]], chunks: &[u32], of_eac
     boxed(b"trak", &[full(b"tkhd", 3, &[0, 0, id, 0, count, 0, 0], &place), mdia])
 }
 
-/// Where the samples of a file begin.
+/// Offset of the samples in a file.
 const START: u32 = 28;
 
-/// A file of these samples and tracks.
+/// Builds a file of samples and tracks, with `behind` at the end of its index.
 fn file(samples: &[u8], tracks: &[Vec<u8>], behind: &[Vec<u8>]) -> Vec<u8> {
     let rest = [&[1, 0][..], &[0; 10], &matrix(), &[0; 24], &[0, 0, 0, 9]].concat();
     let header = full(b"mvhd", 0, &[0, 0, 16_000, 0, 1 << 16], &rest);
@@ -100,7 +101,7 @@ fn samples_out_of_order_are_not_read_from_the_wrong_places() {
 fn other_tracks_are_left_out() {
     let samples = samples();
     let sound = |id: u32, from: u32| track(b"soun", id, &[[LENGTH as u32, 1]], &[from], LENGTH as u32);
-    // Of a film whose frames are all of another length.
+    // A video track whose frame durations alternate, so that its table has an entry for every frame.
     let durations: Vec<_> = (0..200_000).map(|n| [1, n % 2]).collect();
     let pictures = track(b"vide", 2, &durations, &[START], 200_000);
     let many: Vec<_> = (1..2_000).map(|id| sound(id, if id == 1 { START } else { START + 2 })).collect();
@@ -149,6 +150,6 @@ fn a_missing_fragment_is_silent() {
         assert_eq!(losses.silent_samples, 2_000 * lost.len() as u64);
         assert_eq!(losses.damaged_packets, if lost == [3, 4] { 1 } else { lost.len() as u64 });
     }
-    // A stream that was joined later.
+    // A live stream from its fifth fragment.
     assert!(of(&[4, 5, 6, 7]).0 == samples[8_000..]);
 }

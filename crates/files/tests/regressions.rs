@@ -1,5 +1,4 @@
-//! Files that have brought a decoder to panic, mostly found by the fuzz targets: each is now an
-//! error in one line or a signal.
+//! Files that once caused a decoder to panic, mostly found by fuzzing: each now gives a one-line error or a signal.
 
 use alphamf_files::Reader;
 use std::fs;
@@ -32,7 +31,7 @@ fn no_file_found_by_fuzzing_does_harm_again() {
                 let line = error.to_string();
                 assert!(line.starts_with(&path.display().to_string()) && !line.contains('\n'), "{line}");
             }
-            // They are a few kilobytes.
+            // Files of a few kilobytes must be read in less than a second.
             assert!(start.elapsed() < Duration::from_secs(1), "{}", path.display());
         }
         count += 1;

@@ -1,6 +1,6 @@
-//! Tags in every encoding and place, and whatever else stands behind samples without being one.
+//! Tags in every encoding and position, and other bytes after the samples, such as padding.
 //!
-//! Some need ffmpeg to make files; without it they say so and do nothing.
+//! Some tests need ffmpeg; without it, they print a notice and pass.
 
 mod shared;
 
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 type Tags = Vec<(String, String)>;
 
-/// The first channel from a file and from a stream, with its losses and tags.
+/// Reads the first channel, the losses and the tags, from a file and from a stream.
 fn all(bytes: &[u8]) -> [(Vec<f32>, Losses, Tags); 2] {
     let open = [
         Reader::from_seekable("file", Cursor::new(bytes.to_vec())),
@@ -58,7 +58,7 @@ fn riff(chunks: &[Vec<u8>]) -> Vec<u8> {
     [b"RIFF", &(body.len() as u32 + 4).to_le_bytes()[..], b"WAVE", &body].concat()
 }
 
-/// One channel of so many bytes at 8 kHz.
+/// A `fmt ` chunk: one channel at 8 kHz, `sample_bytes` bytes per sample.
 fn format(sample_bytes: u8) -> Vec<u8> {
     let rest = [sample_bytes, 0, 8 * sample_bytes, 0];
     chunk(b"fmt ", &[&b"\x01\x00\x01\x00\x40\x1f\x00\x00\x40\x1f\x00\x00"[..], &rest].concat())
@@ -74,7 +74,7 @@ fn texts_of_wav_are_utf_8_or_latin_1() {
         ("Übung „x“\0".as_bytes(), "Übung „x“"),
         (b"\xdcbung \x84x\x93\0", "Übung „x“"),
         (b"\xe9t\xe9", "été"),
-        // What was left in memory.
+        // Leftover memory after the terminating zero.
         (b"\xc3\x9cbung\0\xff\0rest", "Übung"),
     ] {
         let file = riff(&[format(2), list(title), chunk(b"data", &[1; 60])]);
@@ -102,7 +102,7 @@ fn tags_of_adpcm_are_those_of_any_wav_file() {
             let file = riff(&[format, fact, before, data, behind]);
             for (number, (samples, losses, tags)) in all(&file).into_iter().enumerate() {
                 assert!(samples.len() == 18 && !losses.any(), "{} samples, {losses}", samples.len());
-                // Those behind the samples of a stream come too late.
+                // In a stream, tags after the samples are not available yet.
                 let expected = if is_behind && number == 1 { vec![] } else { owned(&[("TITLE", expected)]) };
                 assert_eq!(tags, expected);
             }
@@ -140,7 +140,7 @@ fn tags_that_are_no_chunks_end_a_wav_file() {
     let ape = [&b"APETAGEX\xd0\x07\0\0\x20\0\0\0\0\0\0\0\0\0\0\x80"[..], &[0; 8]].concat();
     let tags = [
         id3v1(b"A title"),
-        // Whose titles look like the length of a chunk.
+        // Titles that resemble the length of a chunk.
         id3v1(b"A"),
         id3v1(b"Ab"),
         id3v1(b""),
@@ -149,7 +149,7 @@ fn tags_that_are_no_chunks_end_a_wav_file() {
         [&ape[..], &id3v1(b"A title")].concat(),
     ];
     for tag in &tags {
-        // With an odd number of bytes, too, with and without the byte behind them.
+        // Also with an odd number of bytes, with and without the padding byte.
         for (bytes, sample_bytes, padding) in [(60, 2, 0), (61, 1, 1), (61, 1, 0)] {
             let data = [unpadded(b"data", &vec![7; bytes]), vec![0; padding]].concat();
             for before in [Vec::new(), list(b"A title")] {
@@ -162,7 +162,7 @@ fn tags_that_are_no_chunks_end_a_wav_file() {
             }
         }
     }
-    // More behind it is no tag.
+    // A tag followed by more bytes does not count as a tag.
     let file = [&riff(&[format(2), chunk(b"data", &[7; 60])])[..], &id3v1(b"A title"), &[9; 50]].concat();
     assert!(all(&file).iter().all(|(_, losses, _)| losses.data_follow));
 }
@@ -181,11 +181,11 @@ fn chunks_behind_an_odd_number_of_bytes_are_found_without_padding() {
                 "{padding}: {} samples, {losses}",
                 samples.len()
             );
-            // Those behind the samples of a stream come too late.
+            // In a stream, tags after the samples are not available yet.
             assert_eq!(tags.len(), if number == 0 { 2 } else { 0 }, "{padding}: {tags:?}");
         }
     }
-    // What stands behind the byte counts first, and an even number has none.
+    // A chunk after the padding byte takes precedence. An even number of bytes has no padding.
     let strange = riff(&[format(1), data(61), b"L".to_vec(), list(b"A title")]);
     assert_eq!(all(&strange)[0].2.len(), 1);
     assert_eq!(all(&riff(&[format(1), data(60), list(b"A title")]))[0].2.len(), 1);
@@ -208,7 +208,7 @@ fn zeros_behind_ogg_are_left_out() {
             for (samples, losses, _) in all(&padded) {
                 assert!(samples == whole && !losses.any(), "{name}, {zeros}: {losses}");
             }
-            // Of a download that was never completed, and of a page in the middle.
+            // An incomplete download, and damage in the middle.
             let cut = [&bytes[..2 * bytes.len() / 3], &vec![0; zeros]].concat();
             let mut damaged = padded.clone();
             let middle = bytes.len() / 2;
@@ -246,7 +246,7 @@ fn padding_behind_the_packets_of_caf_is_left_out() {
             assert!(samples == whole && !losses.any(), "{padding}: {} samples, {losses}", samples.len());
         }
     }
-    // Delay and padding of the encoder, by the table.
+    // Encoder delay and padding from the packet table.
     let mut shorter = padded(9, 0);
     shorter[body + 8..body + 16].copy_from_slice(&40_000_u64.to_be_bytes());
     shorter[body + 16..body + 20].copy_from_slice(&1_000_u32.to_be_bytes());
@@ -255,14 +255,14 @@ fn padding_behind_the_packets_of_caf_is_left_out() {
     }
 }
 
-/// An element of Matroska.
+/// Builds a Matroska element.
 fn element(kind: u32, body: &[u8]) -> Vec<u8> {
     let kind = kind.to_be_bytes();
     let start = kind.iter().take_while(|byte| **byte == 0).count();
     [&kind[start..], &(body.len() as u32 | 1 << 28).to_be_bytes(), body].concat()
 }
 
-/// Tags at a level, of a track if they are of one.
+/// Builds a `Tag` element with texts, for a target level and a track, if given.
 fn tag(level: Option<u8>, track: Option<u8>, texts: &[(&str, &str)]) -> Vec<u8> {
     let level = level.map_or_else(Vec::new, |level| element(0x68ca, &[level]));
     let track = track.map_or_else(Vec::new, |track| element(0x63c5, &[track]));
@@ -273,7 +273,7 @@ fn tag(level: Option<u8>, track: Option<u8>, texts: &[(&str, &str)]) -> Vec<u8> 
     element(0x7373, &[element(0x63c0, &[level, track].concat()), texts].concat())
 }
 
-/// Two audio tracks, numbers 1 and 2 and in tags 11 and 12, of which the second is the default one, with tags.
+/// Builds a file with tags and two audio tracks: numbers 1 and 2, UIDs 11 and 12. The second is the default track.
 fn matroska(tags: &[Vec<u8>]) -> Vec<u8> {
     let format = [element(0xb5, &16_000_f32.to_be_bytes()), element(0x6264, &[16])].concat();
     let track = |number: u8| {
@@ -368,10 +368,10 @@ fn tags_of_matroska_are_named_by_their_level() {
         ("TRACKTOTAL", "9"),
     ];
     assert_eq!(of_all, owned(&expected));
-    // Without discs, an album has tracks.
+    // Without discs, the parts of an album are tracks.
     let of_album = file(&[album, track]);
     assert!(of_album.contains(&owned(&[("TRACKTOTAL", "2")])[0]), "{of_album:?}");
-    // Writers that know no levels.
+    // Writers that set no levels.
     let flat = file(&[tag(None, None, &[("TITLE", "A title"), ("ARTIST", "One"), ("PART_NUMBER", "3")])]);
     assert_eq!(flat, owned(&[("ARTIST", "One"), ("TITLE", "A title"), ("TRACKNUMBER", "3")]));
 }

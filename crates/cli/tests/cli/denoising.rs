@@ -1,4 +1,4 @@
-//! What the output is: cleaner, of the input's format, the same for a seed, as the options ask.
+//! The output: cleaner than the input, in its format, reproducible by the seed, and as set by the options.
 
 use crate::shared::*;
 use crate::si_sdr;
@@ -129,7 +129,7 @@ fn separate_channels_are_as_if_alone() {
 
 #[test]
 fn faint_noise_is_dithered_by_default() {
-    // Peaks of 6 codes, -75 dBFS: what is left of it is below half a code.
+    // Peaks of 6 codes, -75 dBFS: the remaining noise is below half a code.
     let folder = Folder::new();
     let [input, output] = ["in.wav", "out.wav"].map(|name| folder.join(name));
     write(&input, spec(8_000, 1), hiss(16_000).map(|x| x * 6.5 / 32_768.0));
@@ -158,7 +158,7 @@ fn the_mix_and_the_residual_add_up_to_the_recording() {
     for (options, most) in [(&[][..], 5), (&["--no-dither"], recorded.len())] {
         let (wet, removed) = run(options);
         let sums = wet.iter().zip(&removed).map(|(wet, removed)| wet + removed).zip(&recorded);
-        // A sample is one code off if its float is the middle of two codes, which dither makes rare.
+        // A sum is one code off if a float is midway between two codes, which is rare with dither.
         let differing = sums.clone().filter(|(sum, recorded)| sum != *recorded).count();
         assert!(differing <= most, "{options:?}: {differing} of {}", recorded.len());
         assert!(sums.clone().all(|(sum, recorded)| close(sum, *recorded)), "{options:?}");
@@ -190,18 +190,18 @@ fn the_strength_decides_how_much_noise_stays() {
         read(&output).1.iter().map(|x| x * x).sum::<f32>()
     };
     let [gentle, normal, strong] = ["gentle", "normal", "strong"].map(|how| power(&["--strength", how]));
-    // Where there is nothing but noise, a normal strength may take out all that a strong one does.
+    // In noise alone, the normal strength may remove as much as the strong one.
     assert!(gentle > 2.0 * normal && normal >= strong, "{gentle} {normal} {strong}");
     assert_eq!(gentle, power(&["--floor-db", "-12"]));
     denoise([&input, &output]).args(["--strength", "strong", "--floor-db", "-12"]).assert().code(USAGE);
 }
 
-/// Noise under a voice that never pauses: only the stretch without it tells the two apart.
+/// Noise under a voice without pauses: only the section of noise alone distinguishes them.
 #[test]
 fn the_noise_can_be_estimated_from_a_section() {
     let folder = Folder::new();
     let (input, output) = (folder.join("in.wav"), folder.join("out.wav"));
-    // They glide, as steady ones are hum.
+    // The tones glide, as steady tones would be detected as hum.
     let tones = |time: f32| {
         (1..20).map(|k| (TAU * (200.0 + 5.0 * time) * k as f32 * time).sin() / k as f32).sum::<f32>()
     };
@@ -209,7 +209,7 @@ fn the_noise_can_be_estimated_from_a_section() {
         (0..64_000).map(|n| if n < 48_000 { 0.1 * tones(n as f32 / 16_000.0) } else { 0.0 }).collect();
     let noisy: Vec<f32> = clean.iter().zip(hiss(64_000)).map(|(s, n)| s + 0.1 * n).collect();
     write(&input, spec(16_000, 1), noisy.iter().copied());
-    // The speech-presence network finds by itself that tones are not speech.
+    // The speech-presence network would detect that tones are not speech.
     let quality = |options: &[&str]| {
         denoise([&input, &output]).args(FAST).arg("--no-neural").args(options).assert().success();
         si_sdr(&clean[..48_000], &read(&output).1[..48_000])

@@ -1,4 +1,4 @@
-//! Folders: denoised, and trained on.
+//! Denoising of folders, and training on folders.
 
 use crate::shared::*;
 use crate::si_sdr;
@@ -41,7 +41,7 @@ fn folders_are_processed_whatever_they_hold() {
     let first = fs::read(results.join("a.wav")).unwrap();
     assert!(first == fs::read(&alone).unwrap(), "the result is that of the file alone");
 
-    // The results below the folder are no inputs, and are kept unless asked otherwise.
+    // Results below the input folder are no inputs, and are kept without --force.
     fs::remove_file(recordings.join("c.flac")).unwrap();
     assert!(table(&mut arguments(&results, &[]), 0).contains("0 denoised, 2 skipped, 0 failed"));
     fs::write(results.join("a.wav"), "kept").unwrap();
@@ -82,7 +82,7 @@ fn folders_that_cannot_work_are_refused_before_any_work() {
     fails(&[&wav], &[], USAGE, &["no output", "-o DIR"]);
     assert!(!results.exists());
     fails(&[&wav, to, &again], &[], OUTPUT, &["a.wav", "not a folder"]);
-    // Nor is any input replaced by what is told of it.
+    // No statistics or dictionary replace an input.
     let (same, model) = (wav.to_str().unwrap(), folder.join("model"));
     fails(&[&wav, to, &results], &["--stats", same], OUTPUT, &["same file"]);
     fails(&[Path::new("train"), &recordings, to, &wav], &[], OUTPUT, &["same file"]);
@@ -92,7 +92,7 @@ fn folders_that_cannot_work_are_refused_before_any_work() {
     fs::create_dir(&results).unwrap();
     let stats = results.join("a.wav");
     fails(&[&wav, to, &results], &["--stats", stats.to_str().unwrap()], USAGE, &["twice"]);
-    // A missing recording among sound ones.
+    // A missing recording does not stop the others.
     denoise([folder.join("missing.wav").as_path(), &wav, to, &results]).args(FAST).assert().code(INPUT);
     assert_eq!(read(&results.join("a.wav")).1.len(), 4_800);
     let file = wav.to_str().unwrap();
@@ -122,7 +122,7 @@ fn a_dictionary_trained_on_a_folder_denoises() {
     train(&again, "3");
     assert!(fs::read(&model).unwrap() == fs::read(&again).unwrap());
 
-    // What has nothing above the dictionary's band is of no use to its continuation, the other recording is.
+    // A recording without content above the dictionary's band is left out; the other one extends the dictionary.
     let continued = folder.join("continued.safetensors");
     let summary = denoise([Path::new("train"), &speech, Path::new("-o"), &continued])
         .args(["--continue", model.to_str().unwrap(), "--iterations", "3"])
@@ -153,7 +153,7 @@ fn a_dictionary_trained_on_a_folder_denoises() {
     );
 }
 
-/// Extensions end where the speech does.
+/// Extensions end at the highest frequency of the speech.
 #[test]
 fn a_dictionary_is_extended_as_far_as_the_speech_goes() {
     let folder = Folder::new();

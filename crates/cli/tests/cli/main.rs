@@ -1,4 +1,4 @@
-//! The program as its users meet it: files in, files out, one-line errors and exit codes.
+//! The program as users run it: input and output files, one-line errors and exit codes.
 
 #[path = "../shared/mod.rs"]
 mod shared;

@@ -98,7 +98,7 @@ fn invalid_outputs_are_named_and_nothing_is_overwritten() {
         &["out.wav", "cannot be written"],
     );
     fails(&[&input, folder.0.path()], &["-q"], USAGE, &["is a folder"]);
-    // Before the input is read.
+    // The path of the figure is checked before the input is read.
     let long = format!("{}.svg", "a".repeat(300));
     let missing = folder.join("missing.wav");
     fails(&[&missing, &folder.join("out.wav")], &["--plot", &long], OUTPUT, &[&long, "cannot be written"]);
@@ -143,7 +143,7 @@ fn options_out_of_range_report_their_range() {
     ] {
         fails(&[&input, &output], &options, USAGE, &words);
     }
-    // What would have no effect.
+    // Options that would have no effect.
     for (options, words) in [
         (["--quality", "fast", "--sampler", "hamcmc"], ["--sampler", "no effect without Gibbs sweeps"]),
         (["--quality", "fast", "--step-size", "0.1"], ["--step-size", "no effect without Gibbs sweeps"]),
@@ -176,7 +176,7 @@ fn options_out_of_range_report_their_range() {
         INPUT,
         &["an array needs 2 to 16 channels", "found 1"],
     );
-    // These are the argument parser's own.
+    // These errors are reported by the argument parser.
     for options in [["--threads", "0"], ["--seed", "x"], ["--sampler", "none"], ["--nonsense", "1"]] {
         denoise([&input, &output]).args(options).assert().code(USAGE);
     }
@@ -256,7 +256,7 @@ fn damaged_files_that_make_decoders_panic_cost_one_line() {
     let files: Vec<PathBuf> = fs::read_dir(regressions).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(!files.is_empty());
     for file in files {
-        // Some of them ffmpeg can read.
+        // ffmpeg, which can read some of them, is not on the PATH.
         let mut command = denoise([&file, &folder.join("out.wav")]);
         command.arg("-q").env("PATH", "");
         fails_as(command, INPUT, &[&file.display().to_string()]);
@@ -286,7 +286,7 @@ fn files_are_no_folders_of_results_or_reports() {
             &["file/: cannot be written: it is not a folder"],
         );
     }
-    // Nor can there be folders below it.
+    // A file cannot contain folders.
     let below = file.join("x");
     let words = format!("x: cannot be written: {} is not a folder", file.display());
     fails(&[&input, folder_of, &below], &[], OUTPUT, &[&words]);
@@ -324,7 +324,7 @@ fn folders_and_files_are_not_taken_for_each_other() {
         );
         refused(&["n.wav", "-o", "out", report, name], &words);
     }
-    // A folder of that name may be there.
+    // An existing folder with the extension of a file is accepted.
     std::fs::create_dir(folder.join("clean.wav")).unwrap();
     std::fs::create_dir(folder.join("s.csv")).unwrap();
     let reports = ["--speech", "s.csv", "--levels", "l.csv/"];
@@ -337,7 +337,7 @@ fn folders_and_files_are_not_taken_for_each_other() {
     assert!(folder.join("s.csv/n.json").is_file() && folder.join("l.csv/n.csv").is_file());
 }
 
-/// A link to a folder that is not there, such as one on a disk that is not mounted.
+/// A link to a missing folder, such as one on a disk that is not mounted.
 #[test]
 #[cfg(unix)]
 fn links_to_nothing_are_named() {
@@ -352,7 +352,7 @@ fn links_to_nothing_are_named() {
     refused(&link, &format!("link: cannot be written: it is {words}"));
     refused(&link.join("x"), &format!("link is {words}"));
     refused(&circle, "it is a circle of links");
-    // A file is made where its link leads, if there is a folder.
+    // An output is created at the target of its link if the folder of the target exists.
     let film = folder.join("b.wav");
     std::os::unix::fs::symlink("gone/b.wav", &film).unwrap();
     fails(&[&input, &film], &[], OUTPUT, &["b.wav: cannot be written: no such folder: ", "gone"]);

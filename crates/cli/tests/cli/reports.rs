@@ -4,7 +4,7 @@ use crate::shared::*;
 use std::fs;
 use std::path::Path;
 
-/// The record of a run on a quarter of a second of the demo clip, and what was said besides.
+/// Record of a run on a quarter of a second of the demo clip, and its standard error.
 fn record_of(options: &[&str]) -> (serde_json::Value, String) {
     let folder = Folder::new();
     let (input, output) = (folder.join("in.wav"), folder.join("out.wav"));
@@ -21,7 +21,7 @@ fn the_record_has_the_counts_of_the_sampler() {
     assert_eq!(record["settings"]["sampling"]["sampler"], "hamcmc");
     let sampler = &record["files"][0]["sampler"];
     assert!(sampler["step_size"].as_f64().is_some_and(|step| step > 0.0), "{sampler}");
-    // Of the two pairs between three chains.
+    // Three chains have two pairs.
     assert!(sampler["usable_pairs"].as_f64().is_some_and(|pairs| (0.5..=2.0).contains(&pairs)), "{sampler}");
     assert!(sampler["mirrored_fraction"].is_null() && sampler["impulse_acceptance"].is_null(), "{sampler}");
     assert!(!said.contains("trained with alpha"), "{said}");
@@ -41,7 +41,7 @@ fn the_record_has_the_counts_of_the_sampler() {
         assert!(sampler[key].as_f64().is_some_and(|value| (low..high).contains(&value)), "{key}: {sampler}");
     };
     within("step_size", 7.99e-4, 8.01e-4);
-    // Of four; and what was measured, with room for other processors and samplers.
+    // Of four pairs. The ranges are measured values with a margin for other processors and samplers.
     within("usable_pairs", 1.5, 2.6);
     within("mirrored_fraction", 0.004, 0.016);
     within("impulse_acceptance", 0.75, 0.85);
@@ -67,12 +67,12 @@ fn levels_are_a_table_of_bands_and_slots() {
         assert_eq!((channel, start), (1.0, (index / 18) as f64 / 10.0));
         assert!((high / low - 2.0_f64.cbrt()).abs() < 0.01 && lower < level && level < upper, "{row:?}");
     }
-    // The voice is of the size of the recording.
+    // The levels add up to the power of the output, within 3 dB.
     let sum: f64 = rows.iter().map(|row| 10.0_f64.powf(row[4] / 10.0)).sum::<f64>() / 10.0;
     let (_, samples) = read(&output);
     let square = samples.iter().map(|x| f64::from(x * x)).sum::<f64>() / samples.len() as f64;
     assert!((10.0 * (sum / square).log10()).abs() < 3.0, "{sum} {square}");
-    // The same output without it; channels by themselves; no input is replaced.
+    // --levels does not change the output, covers separate channels and replaces no input.
     let voice = fs::read(&output).unwrap();
     denoise([&input, &output]).args(FAST).assert().success();
     assert!(fs::read(&output).unwrap() == voice);
@@ -162,11 +162,11 @@ fn statistics_and_figures_hold_the_results() {
     let has_snr =
         |figure: &str| figure.lines().any(|line| line.starts_with("<polyline") && line.contains("#C2570C"));
     assert!(has_snr(&figure));
-    // Of the input as it is, no SNR is known.
+    // Without denoising, the figure has no SNR curve.
     let unchanged = ["--force", "--quality", "fast", "--mix", "0", "--plot", &path(&svg)];
     denoise([&input, &output]).args(unchanged).assert().success();
     assert!(!has_snr(&fs::read_to_string(&svg).unwrap()));
-    // Nothing is sampled: there is no posterior to show.
+    // Without sampling, there are no Monte Carlo statistics.
     let assert = denoise([&input, &output])
         .args(["--force", "--quality", "fast", "--stats", "-", "--plot", &path(&png)])
         .assert()
@@ -188,7 +188,7 @@ fn manual_and_completions_have_the_options() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = printed(&["completions", shell]);
         assert!(script.contains("noise-from") && script.contains("protocol"), "{shell}");
-        // Of either name of the program.
+        // Completions for either name of the program.
         let other = printed(&["completions", shell, "alphamf"]);
         let count = |script: &str| script.matches("alphamf").count();
         assert!(count(&other) > count(&script), "{shell}");
@@ -197,14 +197,14 @@ fn manual_and_completions_have_the_options() {
     denoise(["completions", "csh"]).assert().code(USAGE);
     let page = printed(&["man"]);
     assert!(page.contains(".TH denoise 1") && page.contains("noise\\-from") && page.contains("interrupted"));
-    // What only the help has said of an option, as it stands in the line after its name.
+    // The page has aliases of options, and the help of an option on the line after its name.
     assert!(
         page.contains("[alias: \\-\\-for]") && page.contains("\\-\\-version\\fR\nPrint version"),
         "{page}"
     );
-    // Sentences behind a table are no part of its last row.
+    // A sentence after a table is not part of its last row.
     assert!(page.contains("  130  interrupted\n\nWith several inputs"), "{page}");
-    // Every page that it refers to is there, and in packages.
+    // Every page that the manual refers to exists, and is part of the packages.
     let script = fs::read_to_string(demo("../packaging/build.sh")).unwrap();
     let (_, packaged) = script.split_once("for command in ").unwrap();
     let packaged: Vec<&str> = packaged.split(';').next().unwrap().split(' ').collect();
@@ -363,7 +363,7 @@ fn the_speech_track_is_the_same_in_every_format() {
     let tiers = tiers(&grid);
     assert_eq!(tiers.iter().map(|tier| &tier.0).collect::<Vec<_>>(), ["speech", "level_dbfs", "snr_db"]);
     for (name, intervals) in &tiers {
-        // Without gaps from start to end.
+        // Intervals cover the recording without gaps.
         assert!(intervals[0].0 == 0.0 && intervals.last().unwrap().1 == 4.0);
         assert!(intervals.windows(2).all(|pair| pair[0].1 == pair[1].0));
         let labelled: Vec<_> = intervals.iter().filter(|interval| !interval.2.is_empty()).collect();
@@ -410,7 +410,7 @@ fn the_speech_track_suits_every_recording() {
     let json = found(&["--channels", "separate"]);
     assert_eq!((slots(&json, 0), slots(&json, 1)), (100, 100));
     assert!(json["channels"][1]["segments"].as_array().unwrap().is_empty(), "a silent channel");
-    // Standard output, and another format than that of the name.
+    // Standard output, and a format other than that of the file extension.
     let said = denoise([&input, &output]).args(FAST).args(["--speech", "-"]).assert().success();
     assert!(said.get_output().stdout.starts_with(b"{\"file\":\"in.wav\""));
     let format = ["--speech", file, "--speech-format", "textgrid", "--channels", "separate"];

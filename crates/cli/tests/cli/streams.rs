@@ -129,7 +129,7 @@ fn a_closed_pipe_is_one_line() {
     assert_eq!(message.lines().count(), 1);
 }
 
-/// A named pipe can be read once, and results go to pipes and devices as to files.
+/// A named pipe, which can be read only once, serves as input and as output.
 #[test]
 #[cfg(unix)]
 fn pipes_with_names_are_read_and_written() {
@@ -155,7 +155,7 @@ fn pipes_with_names_are_read_and_written() {
     assert!(serde_json::from_slice::<serde_json::Value>(&reader.join().unwrap()).is_ok());
 }
 
-/// A live stream is denoised while it lasts: block by block of 8.192 s, but for the overlap with what comes.
+/// A stream is denoised in blocks of 8.192 s while it is open, except for the overlap with the next block.
 #[test]
 fn the_first_output_comes_after_one_block() {
     const BLOCK: usize = 65_536;
@@ -211,7 +211,7 @@ fn interrupts_leave_nothing() {
     wait_for(&|| fs::read_dir(&results).is_ok_and(|mut entries| entries.next().is_some()));
     interrupt(&mut child);
     assert!(!results.exists());
-    // While it waits for input that does not come.
+    // While it waits for input.
     fs::write(&output, "before").unwrap();
     let mut child = spawn(&["-".as_ref(), &output, "--raw".as_ref(), "16000:1:s16".as_ref()], Stdio::null());
     wait_for(&|| folder.names().len() > 2);
@@ -220,7 +220,7 @@ fn interrupts_leave_nothing() {
     assert_eq!(fs::read(&output).unwrap(), b"before");
 }
 
-/// A run that cannot end in good order, as nobody takes its output.
+/// The run cannot stop cleanly, as its output is not read.
 #[test]
 #[cfg(unix)]
 fn a_second_interrupt_ends_at_once_and_leaves_nothing() {
@@ -230,7 +230,7 @@ fn a_second_interrupt_ends_at_once_and_leaves_nothing() {
     for signal in ["-INT", "-TERM", "-HUP"] {
         let arguments = [&input, Path::new("-"), Path::new("--residual"), &residual];
         let mut child = spawn(&arguments, Stdio::piped());
-        // It fills the pipe.
+        // The program then fills the pipe and blocks.
         let mut output = child.stdout.take().unwrap();
         output.read_exact(&mut [0; 45]).unwrap();
         assert_eq!(folder.names().len(), 2, "the residual is being written");

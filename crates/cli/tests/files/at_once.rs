@@ -33,7 +33,7 @@ fn two_runs_at_once_share_a_folder() {
     assert!(message.contains("0 denoised, 3 skipped"), "{message}");
 }
 
-/// The other run ends while this one works, and has fewer reports.
+/// The second run, with fewer reports, ends while the first is paused.
 #[test]
 #[cfg(unix)]
 fn reports_of_a_run_that_ended_meanwhile_are_all_there() {

@@ -15,7 +15,7 @@ fn a_repeated_run_skips_its_results() {
     let run = |options: &[&str], code: i32| table(&[&inputs, Path::new("-o"), &results], options, code);
     assert!(run(&[], 0).contains("2 denoised, 0 skipped, 0 failed"));
     assert!(run(&[], 0).contains("0 denoised, 2 skipped, 0 failed"));
-    // An empty result, another input, other settings.
+    // An empty result, another input or other settings: the result is recomputed.
     let whole = fs::read(results.join("a.wav")).unwrap();
     fs::write(results.join("a.wav"), "").unwrap();
     assert!(run(&[], 0).contains("1 denoised, 1 skipped, 0 failed"));
@@ -24,7 +24,7 @@ fn a_repeated_run_skips_its_results() {
     assert!(run(&[], 0).contains("1 denoised, 1 skipped, 0 failed"));
     assert_eq!(read(&results.join("b.wav")).1.len(), 6_400);
     assert!(run(&["--mix", "0.5"], 0).contains("2 denoised, 0 skipped, 0 failed"));
-    // What somebody has changed is theirs.
+    // A result that the user has changed is kept.
     fs::write(results.join("a.wav"), "edited").unwrap();
     let message = run(&["--mix", "0.5"], OUTPUT);
     let words = "was changed since it was written: use --force to overwrite it";
@@ -33,7 +33,7 @@ fn a_repeated_run_skips_its_results() {
     assert!(run(&["--mix", "0.5", "--force"], 0).contains("2 denoised"));
 }
 
-/// As versions before have written them, without the path of the input.
+/// Records of earlier versions, without the path of the input.
 #[test]
 fn records_without_paths_are_read() {
     let folder = Folder::new();
@@ -66,24 +66,24 @@ fn reports_of_another_run_are_not_up_to_date() {
     let files = ["rm/a.wav", "st/a.json", "sp/a.json"];
     made(&reports);
     let before = files.map(content);
-    // Of other settings.
+    // Reports of other settings.
     made(&gentle);
     made(&both);
     assert!(files[..2].iter().zip(&before).all(|(name, before)| content(name) != *before));
-    // Of another input.
+    // Reports of another input.
     write(&input, spec(16_000, 1), noisy(0.4));
     made(&gentle);
     made(&both);
     assert_eq!(read(&folder.join("rm/a.wav")).1.len(), 6_400);
-    // In another form.
+    // A figure with another scale.
     let plot = |scale| [&gentle[..], &["--plot", "pl", "--plot-scale", scale]].concat();
     made(&plot("linear"));
     let linear = content("pl/a.svg");
     made(&plot("mel"));
     assert!(content("pl/a.svg") != linear);
-    // All are still known.
+    // All reports are up to date.
     assert!(run(&[&plot("mel")[..], &reports].concat(), 0).contains("1 skipped"));
-    // What somebody has changed, or made, is theirs.
+    // Reports that the user has changed or created are kept.
     fs::create_dir(folder.join("tg")).unwrap();
     for name in ["sp/a.json", "tg/a.TextGrid"] {
         fs::write(folder.join(name), "edited").unwrap();
@@ -96,7 +96,7 @@ fn reports_of_another_run_are_not_up_to_date() {
     assert!(run(&[&both[..], &["--force"]].concat(), 0).contains("1 denoised"));
 }
 
-/// A recorder may still be writing it.
+/// A recorder may still be writing the input.
 #[test]
 #[cfg(target_os = "linux")]
 fn an_input_that_changes_while_it_is_read_has_no_result() {
@@ -108,7 +108,7 @@ fn an_input_that_changes_while_it_is_read_has_no_result() {
     let mut command = program();
     command.args(["a.wav", "-o", "out", "--quality", "fast"]).current_dir(folder.0.path());
     let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
-    // Once it has begun, as its unfinished output tells.
+    // Waits until the run has begun an unfinished output.
     let began = std::time::Instant::now();
     while fs::read_dir(folder.join("out")).map_or(0, Iterator::count) == 0 {
         assert!(began.elapsed().as_secs() < 60);
@@ -123,14 +123,14 @@ fn an_input_that_changes_while_it_is_read_has_no_result() {
     assert!(again.contains("1 denoised"), "{again}");
 }
 
-/// The command can be repeated once the reason is gone.
+/// The command can be repeated once the cause is removed.
 #[test]
 fn a_report_that_cannot_be_written_costs_no_result() {
     let folder = Folder::new();
     let (inputs, results, speech) = (folder.join("in"), folder.join("out"), folder.join("speech"));
     fs::create_dir(&inputs).unwrap();
     recording(&inputs.join("a.wav"));
-    // A folder has the name of the report.
+    // A folder has the path of the report.
     fs::create_dir_all(speech.join("a.json")).unwrap();
     let run = |options: &[&str], code: i32| {
         table(&[&inputs, Path::new("-o"), &results, Path::new("--speech"), &speech], options, code)
@@ -139,13 +139,13 @@ fn a_report_that_cannot_be_written_costs_no_result() {
     fs::remove_dir(speech.join("a.json")).unwrap();
     assert!(run(&[], 0).contains("1 denoised"));
     assert!(run(&[], 0).contains("1 skipped"));
-    // Nor does a report of another result stay beside a new one.
+    // A new result replaces the report of the earlier one.
     let report = fs::metadata(speech.join("a.json")).unwrap().modified().unwrap();
     assert!(run(&["--mix", "0.5"], 0).contains("1 denoised"));
     assert!(fs::metadata(speech.join("a.json")).unwrap().modified().unwrap() > report);
 }
 
-/// With them, a killed run left its folder.
+/// A folder with only partial files is left by a killed run.
 #[test]
 #[cfg(unix)]
 fn folders_of_partial_files_alone_are_not_left_behind() {
@@ -154,7 +154,7 @@ fn folders_of_partial_files_alone_are_not_left_behind() {
     fs::write(&input, "Not a recording, though it has the name of one.").unwrap();
     fs::create_dir(&results).unwrap();
     fs::write(results.join(".alphamf-AbCdEf.part"), "left by a killed run").unwrap();
-    // One more file, which begins an output and fails.
+    // A truncated file, which fails after beginning an output.
     let cut = folder.join("cut.wav");
     recording(&cut);
     let whole = fs::read(&cut).unwrap();
@@ -179,7 +179,7 @@ fn folders_of_failed_files_alone_are_not_left_behind() {
     assert!(table(&arguments, &[], INPUT).contains("1 denoised, 0 skipped, 1 failed"));
     assert!(results.join("good/b.wav").is_file() && residuals.join("good/b.wav").is_file());
     assert!(!results.join("bad").exists() && !residuals.join("bad").exists());
-    // One that was there stays, though it is empty.
+    // An existing folder is kept, although it is empty.
     fs::create_dir(results.join("bad")).unwrap();
     assert!(table(&arguments, &[], INPUT).contains("0 denoised, 1 skipped, 1 failed"));
     assert!(results.join("bad").is_dir());
@@ -193,7 +193,7 @@ fn folders_report_skipped_files_and_keep_names_distinct() {
     [&inputs, &more].into_iter().for_each(|path| fs::create_dir(path).unwrap());
     recording(&inputs.join("talk.wav"));
     recording(&more.join("talk.wav"));
-    // A file's content tells what it is, and its name what becomes of it.
+    // The content of a file determines its format, and its name that of the result.
     fs::copy(inputs.join("talk.wav"), inputs.join("talk.mp3")).unwrap();
     fs::write(inputs.join("notes\u{1b}.txt"), "no recording").unwrap();
     let stats = folder.join("stats.json");
@@ -265,7 +265,7 @@ fn statistics_of_an_earlier_run_are_replaced_and_keep_their_figures() {
     assert!(run(&[], 0).contains("0 denoised, 2 skipped"));
     assert_eq!(files(), [of("skipped", Some(0.3)), of("skipped", Some(0.3))]);
     denoise(["merge", "s.json", "-o", "merged.json"]).current_dir(folder.0.path()).assert().success();
-    // Not those of an earlier result.
+    // Figures of an earlier result are not kept.
     write(&folder.join("in/a.wav"), spec(16_000, 1), noisy(0.4));
     let mut command = denoise(["in", "-o", "out", "-q", "--quality", "fast"]);
     command.current_dir(folder.0.path()).assert().success();
@@ -273,7 +273,7 @@ fn statistics_of_an_earlier_run_are_replaced_and_keep_their_figures() {
     assert_eq!(files(), [of("skipped", None), of("skipped", Some(0.3))]);
     run(&["--mix", "0.5"], 0);
     assert_eq!(files(), [of("denoised", Some(0.4)), of("denoised", Some(0.3))]);
-    // Somebody else's file stays.
+    // A file with other content is kept.
     for text in ["{\"files\": []}", "notes"] {
         fs::write(&stats, text).unwrap();
         let message = run(&["--mix", "0.5"], OUTPUT);
@@ -300,7 +300,7 @@ fn shards_together_equal_one_run() {
     let names = ["a.wav", "a-1.wav", "b/c.wav", "b/d.wav", "e.wav"];
     names.into_iter().for_each(|name| recording(&inputs.join(name)));
     fs::write(inputs.join("notes.txt"), "").unwrap();
-    // Twice: the second time, nothing tells how long it took.
+    // Runs twice, as the statistics of skipped files do not depend on processing time.
     let run = |results: &Path, options: &[&str], stats: &Path| {
         let stats = ["--stats", stats.to_str().unwrap(), "--force"];
         table(&[&inputs, Path::new("-o"), results], options, 0);
@@ -328,7 +328,7 @@ fn shards_together_equal_one_run() {
     assert_eq!(merge(&[&stats[0], &stats[1], &stats[2]], &merged), expected);
     assert_eq!(merge(&[&stats[2], &stats[0], &stats[1], &merged], &again), expected);
 
-    // A list in place of a folder.
+    // A list as input instead of a folder.
     let listed = folder.join("listed");
     fs::write(inputs.join("list"), "b/c.wav\r\n\ne.wav\n").unwrap();
     denoise(["--manifest", "list", "-o"]).arg(&listed).args(FAST).current_dir(&inputs).assert().success();
@@ -336,7 +336,7 @@ fn shards_together_equal_one_run() {
         assert!(fs::read(whole.join(name)).unwrap() == fs::read(listed.join(name)).unwrap(), "{name}");
     }
 
-    // Nothing is lost, and nothing joined that does not belong together.
+    // Existing files are kept, and statistics of different runs are not merged.
     let statistics = stats[0].as_path();
     let onto = ["merge", "-o"].map(Path::new);
     fails(&[onto[0], onto[1], statistics, statistics], &[], OUTPUT, &["1.json", "same file"]);

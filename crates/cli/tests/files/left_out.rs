@@ -1,4 +1,4 @@
-//! What of a folder is left out, and searched quickly.
+//! Files of a folder that are left out, and the speed of the search.
 
 use crate::shared::*;
 use crate::{recording, table};
@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-/// A folder below others that cannot be read, even by root: its path is longer than the system takes.
+/// Creates a folder deep below `folder` that even root cannot read: its path exceeds the system's limit.
 #[cfg(target_os = "linux")]
 fn unreadable_below(folder: &Path, scratch: &Path) {
     const MAX_PATH_BYTES: usize = 4_096;
@@ -59,7 +59,7 @@ fn a_folder_that_cannot_be_read_does_not_stop_the_rest() {
     eval(&[Path::new("--protocol"), &protocol, Path::new("--data"), folder.0.path()]);
 }
 
-/// One of several; alone, it is the whole run.
+/// An empty folder fails alone among several; if it is the only input, the run fails.
 #[test]
 fn an_empty_folder_does_not_stop_the_others() {
     let folder = Folder::new();
@@ -75,7 +75,7 @@ fn an_empty_folder_does_not_stop_the_others() {
     assert_eq!(record["left_out"][0]["failed"], true);
     let message = table(&[&empty, Path::new("-o"), &results], &[], INPUT);
     assert_eq!(message.trim_end(), words);
-    // What ffmpeg may read if it is named.
+    // ffmpeg may read these files if they are named.
     ["d.amr", "a.wma", "b.mkv", "c.ac3"]
         .into_iter()
         .for_each(|name| fs::write(empty.join(name), "x").unwrap());
@@ -132,7 +132,7 @@ fn results_of_earlier_runs_are_no_inputs() {
     let message = run(&["talks", "-o", "talks/strong", "--strength", "strong"]);
     let words = "2 folders left out (results of an earlier run): talks/normal, talks/removed\n";
     assert!(message.contains("2 denoised") && message.contains(words), "{message}");
-    // If they are asked for, they are denoised again.
+    // Results that are named as input are denoised again.
     assert!(run(&["talks/removed", "-o", "again"]).contains("2 denoised"));
     let results = [folder.join("talks/normal"), folder.join("twice")];
     fs::create_dir(folder.join("alone")).unwrap();
@@ -140,7 +140,7 @@ fn results_of_earlier_runs_are_no_inputs() {
     let alone = folder.join("alone");
     let arguments = [&alone, Path::new("-o"), &results[1]];
     fails(&arguments, &[], INPUT, &["no audio file in or below it but results of an earlier run"]);
-    // Recordings beside results stay recordings.
+    // Recordings beside results remain inputs.
     run(&["talks/old/b.flac", "-o", "talks/old", "--format", "wav", "--residual", "talks/old/r"]);
     let message = run(&["talks", "-o", "third"]);
     let words = "talks/old/b.wav, talks/old/r, talks/removed, talks/strong\n";

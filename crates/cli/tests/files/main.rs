@@ -1,4 +1,4 @@
-//! What becomes of files: nothing that was there is lost, nothing unfinished stays, and folders are worked through.
+//! Handling of files: existing files are kept, unfinished files are removed, and folders are processed.
 
 #[path = "../shared/mod.rs"]
 mod shared;
@@ -20,7 +20,7 @@ fn recording(path: &Path) {
     write(path, spec(16_000, 1), noisy(0.3));
 }
 
-/// What the run of a folder prints.
+/// Standard error of a run at fast quality that ends with exit code `code`.
 fn table(arguments: &[&Path], options: &[&str], code: i32) -> String {
     let mut command = denoise(arguments);
     command.args(["--quality", "fast"]).args(options);

@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// Writes entries as JSON lines, compressed if the name says so.
+/// Writes entries as JSON lines, compressed by gzip if the name ends in `.gz`.
 fn write_lines(path: &Path, entries: &[Value]) {
     let text: String = entries.iter().map(|entry| format!("{entry}\n")).collect();
     if path.extension().is_some_and(|extension| extension == "gz") {
@@ -49,7 +49,7 @@ fn names_of_a_list_are_looked_up_beside_it() {
     let said = run(&["--manifest", "lists/list.txt", "-o", "voices"], 0);
     assert!(said.contains("2 denoised"), "{said}");
     assert!(folder.join("voices/a.wav").is_file() && folder.join("voices/b/c.wav").is_file());
-    // In Latin-1.
+    // The list is in Latin-1.
     fs::write(&list, b"a.wav\nGr\xfc\xdfe.wav\n").unwrap();
     let said = run(&["--manifest", "lists/list.txt", "-o", "other"], INPUT);
     assert!(said.contains("list.txt") && said.contains("line 2: not UTF-8 text"), "{said}");
@@ -63,7 +63,7 @@ fn results_of_a_manifest_are_one_of_its_kind() {
     let run = |arguments: &[&str], code| folder.run(arguments, code);
     let output = |name: &str| fs::canonicalize(folder.join(name)).unwrap().to_str().unwrap().to_owned();
 
-    // NeMo looks beside the manifest, too; what fails is left out.
+    // Paths are relative to the manifest, as in NeMo; failed entries are left out.
     let entries = [
         json!({"audio_filepath": "a.wav", "duration": 0.5, "text": "one"}),
         json!({"audio_filepath": "missing.wav", "duration": 0.5, "text": "two"}),
@@ -77,7 +77,7 @@ fn results_of_a_manifest_are_one_of_its_kind() {
         json!({"audio_filepath": output("voices/b/c.wav"), "duration": 0.5, "offset": 0.25, "text": "three"}),
     ];
     assert_eq!(read_lines(&folder.join("voices/train.json")), expected);
-    // A later run replaces it, and not what somebody has edited.
+    // A later run replaces its manifest, but not an edited one.
     write_lines(&folder.join("in/train.json"), &entries[..1]);
     assert!(run(&["--manifest", "in/train.json", "-o", "voices"], 0).contains("1 skipped"));
     assert_eq!(read_lines(&folder.join("voices/train.json")), expected[..1]);
@@ -87,7 +87,7 @@ fn results_of_a_manifest_are_one_of_its_kind() {
     run(&["--manifest", "in/train.json", "-o", "voices", "--force"], 0);
     assert_eq!(read_lines(&folder.join("voices/train.json")), expected[..1]);
 
-    // Several cuts of one recording; parts of a run have manifests of their own.
+    // Several cuts of one recording. Each shard writes its own manifest.
     let cuts = [cut("a-1", 0.0, "in/a.wav"), cut("a-2", 0.25, "in/a.wav"), cut("c-1", 0.0, "in/b/c.wav")];
     write_lines(&folder.join("cuts.jsonl.gz"), &cuts);
     let said = run(&["--manifest", "cuts.jsonl.gz", "-o", "cut"], 0);
@@ -104,7 +104,7 @@ fn results_of_a_manifest_are_one_of_its_kind() {
     parts.sort_by_key(|cut| cut["id"].to_string());
     assert_eq!(parts, expected);
 
-    // The manifest itself is an input.
+    // The manifest itself is an input, so --force does not overwrite it.
     fs::create_dir(folder.join("same")).unwrap();
     write_lines(&folder.join("same/train.json"), &[json!({"audio_filepath": "in/a.wav"})]);
     let said = run(&["--manifest", "same/train.json", "-o", "same", "--force"], OUTPUT);
@@ -117,7 +117,8 @@ fn results_of_a_manifest_are_one_of_its_kind() {
     );
 }
 
-/// lhotse reads Opus at the rate that was encoded, results have the rate of the decoder. The file here has 16 kHz.
+/// lhotse reads Opus at the rate before encoding; results have the decoder's rate.
+/// The stand-in here is a WAV file at 16 kHz.
 #[test]
 fn lhotse_resamples_converted_recordings_to_the_rate_of_the_manifest() {
     let folder = Folder::new();
@@ -153,7 +154,7 @@ fn lhotse_resamples_converted_recordings_to_the_rate_of_the_manifest() {
     assert_eq!(found, expected);
 }
 
-/// Before any work: all names in it would be left out.
+/// A folder whose name is not UTF-8 is refused before any work, as the manifest would omit all files in it.
 #[test]
 #[cfg(target_os = "linux")]
 fn results_of_a_manifest_have_names_in_utf_8() {

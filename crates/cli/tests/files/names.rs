@@ -1,4 +1,4 @@
-//! Names of results and reports: each its own, in any letters, and no longer than the system takes.
+//! Names of results and reports: distinct, with any characters, and within the length limit of the system.
 
 use crate::shared::*;
 use crate::{recording, table};
@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-/// Two days with one name each, into one folder.
+/// Recordings of one name from several folders have results in one folder.
 #[test]
 fn a_result_of_another_recording_stays() {
     let folder = Folder::new();
@@ -25,14 +25,14 @@ fn a_result_of_another_recording_stays() {
     }
     let samples = |name: &str| read(&folder.join("out").join(name)).1.len();
     assert_eq!(samples("rec.wav"), 4_800);
-    // Numbers stay with their recordings, wherever these stand in the list.
+    // Recordings keep their numbers in any order of the inputs.
     assert!(run(&["tue", "mon"], 0).contains("1 denoised, 1 skipped"));
     assert!(run(&["wed", "mon", "tue"], 0).contains("1 denoised, 2 skipped"));
     assert!(run(&["tue/rec.wav"], 0).contains("0 denoised, 1 skipped"));
     assert!(run(&["wed", "mon"], 0).contains("0 denoised, 2 skipped"));
     let all = ["rec.wav", "rec-2.wav", "rec-3.wav"];
     assert_eq!(all.map(samples), [4_800, 6_400, 8_000]);
-    // One that has moved keeps its result, too.
+    // A recording that has been moved keeps its result, too.
     fs::rename(folder.join("mon"), folder.join("thu")).unwrap();
     assert!(run(&["thu"], 0).contains("0 denoised, 1 skipped"));
     assert!(run(&["tue", "thu", "--mix", "0.5"], 0).contains("2 denoised"));
@@ -55,7 +55,7 @@ fn names_that_are_too_long_are_refused_before_any_work() {
         run(&["a.wav", "-o", "out", "--stats", &stats]);
     }
     run(&["a.wav", "-o", &format!("out/{long}.long")]);
-    // That of the results has the part of the run in front.
+    // The name of the results' manifest starts with the shard.
     let manifest = format!("{}.json", "b".repeat(250));
     fs::write(folder.join(&manifest), r#"{"audio_filepath": "a.wav"}"#).unwrap();
     run(&["--manifest", &manifest, "-o", "out", "--shard", "1/2"]);
@@ -84,7 +84,7 @@ fn names_that_are_not_utf8_are_handled() {
     let record: Value = serde_json::from_slice(&fs::read(&stats).unwrap()).unwrap();
     assert_eq!(record["files"][0]["outcome"], "denoised");
 
-    // Learned from, and scored against itself, by pairs and by patterns.
+    // The recording is used for training and scored against itself, by folders and by patterns.
     let clean = odd.join("clean");
     fs::create_dir(&clean).unwrap();
     fs::copy(&input, clean.join(input.file_name().unwrap())).unwrap();
@@ -119,7 +119,7 @@ fn names_are_one_however_they_are_spelled() {
         command.args(["--quality", "fast"]).current_dir(folder.0.path()).write_stdin(list);
         said(command, 0)
     };
-    // As `find .` lists them.
+    // Paths as listed by `find .`.
     let message = run(&["--manifest", "-", "-o", "listed"], "./in/a.wav\n./in/b/c.wav\nin/a.wav\n");
     assert!(message.contains("2 denoised"), "{message}");
     assert!(folder.join("listed/in/b/c.wav").is_file() && folder.join("listed/in/a.wav").is_file());
@@ -127,7 +127,7 @@ fn names_are_one_however_they_are_spelled() {
     assert!(run(&["in/b/../a.wav", "in", "in/../in/b", "-o", "above"], "").contains("2 denoised"));
 }
 
-/// A folder by its link; a file by a link of its name. A link of another name has a result of its own.
+/// A link to a folder, or a link to a file with that file's name, adds no result. A link with another name has its own.
 #[test]
 #[cfg(unix)]
 fn names_are_one_by_way_of_links() {
@@ -142,7 +142,7 @@ fn names_are_one_by_way_of_links() {
     assert!(run(&["in", "newest", "links/a.wav", "-o", "one"]).contains("1 denoised"));
     assert!(run(&["in", "links", "-o", "two"]).contains("2 denoised"));
     assert!(folder.join("two/b.wav").is_file() && !folder.join("two/a-2.wav").exists());
-    // Each entry of a manifest has its result.
+    // Each entry of a manifest refers to the one result.
     let entry = |path: &str| format!("{{\"audio_filepath\":\"{}\"}}\n", folder.join(path).display());
     fs::write(folder.join("list.json"), entry("in/a.wav") + &entry("links/a.wav") + &entry("in/../in/a.wav"))
         .unwrap();
@@ -151,7 +151,7 @@ fn names_are_one_by_way_of_links() {
     assert_eq!(made.matches("listed/a.wav").count(), 3, "{made}");
 }
 
-/// On macOS and Windows, and on some disks elsewhere, one would replace the other.
+/// On case-insensitive file systems, such as on macOS and Windows, one would replace the other.
 #[test]
 fn names_in_upper_and_lower_case_have_results_of_their_own() {
     let folder = Folder::new();
@@ -172,7 +172,7 @@ fn names_in_upper_and_lower_case_have_results_of_their_own() {
     assert!(result.is_file() && report.with_extension("csv").is_file());
 }
 
-/// Each takes its number at once, where all before it would be tried for each.
+/// Each name takes the next number directly, instead of trying all earlier numbers.
 #[test]
 fn many_equal_names_are_numbered_quickly() {
     let folder = Folder::new();
@@ -213,7 +213,7 @@ fn statistics_tell_names_apart_that_are_not_utf_8() {
         let path = folder.join("in").join(std::ffi::OsStr::from_bytes(name));
         write(&path, spec(16_000, 1), noisy(seconds));
     }
-    // Kept of the first run in the second, and merged of itself.
+    // The second run keeps the figures of the first, and `merge` keeps those of its only input.
     for _ in 0..2 {
         let mut command = denoise(["in", "-o", "out", "--stats", "s.json", "-q", "--quality", "fast"]);
         command.current_dir(folder.0.path()).assert().success();

@@ -1,4 +1,4 @@
-//! Nothing that was there is lost: outputs, links, and what appears during a run.
+//! Existing files are kept: outputs, links, and files that appear during a run.
 
 use crate::recording;
 use crate::shared::*;
@@ -55,7 +55,7 @@ fn two_outputs_are_two_files_however_they_are_spelled() {
     assert_eq!(fs::read_dir(folder.join("in")).unwrap().count(), 0);
 }
 
-/// Also where a link leads to what is not there yet.
+/// A link and its target are one output even if the target does not exist yet.
 #[test]
 #[cfg(unix)]
 fn a_dangling_link_is_its_target() {
@@ -120,14 +120,14 @@ fn the_record_of_a_folder_is_not_followed_elsewhere() {
     symlink("../nowhere", &record).unwrap();
     run(&["not a regular file"]);
     fs::remove_file(&record).unwrap();
-    // Nor does a pipe hold up the run.
+    // A pipe does not block the run.
     assert!(std::process::Command::new("mkfifo").arg(&record).status().unwrap().success());
     run(&["not a regular file"]);
     assert_eq!(fs::read(&victim).unwrap(), b"precious");
     assert!(!folder.join("nowhere").exists() && !results.join("a.wav").exists());
 }
 
-/// Of a full disk, as of a limit on the size of files.
+/// A limit on the size of files stands in for a full disk.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_record_keeps_whole_lines_where_one_does_not_fit() {
@@ -135,7 +135,7 @@ fn a_record_keeps_whole_lines_where_one_does_not_fit() {
     ["a.wav", "b.wav"].iter().for_each(|name| write(&folder.join(name), spec(8_000, 1), noisy(0.05)));
     let record = folder.join("out/.alphamf-results.jsonl");
     fs::create_dir(folder.join("out")).unwrap();
-    // Two lines do not fit, in blocks of 512 bytes or of 1,024.
+    // The limit of 8 blocks, of 512 or 1,024 bytes each by the shell, leaves too little space for two lines.
     let count_lines = || fs::read_to_string(&record).unwrap().lines().count();
     for bytes in [3_500, 7_600] {
         fs::write(&record, format!("{}\n", "x".repeat(bytes))).unwrap();
@@ -151,7 +151,7 @@ fn a_record_keeps_whole_lines_where_one_does_not_fit() {
         }
     }
     let before = count_lines();
-    // After a line without an end, of a run that was killed.
+    // Appends an unfinished line, as left by a killed run.
     fs::write(&record, fs::read_to_string(&record).unwrap() + "{\"output\":\"a.w").unwrap();
     for words in ["2 denoised", "2 skipped"] {
         let options: &[&str] = if words.starts_with("2 d") { &["--force"] } else { &[] };
@@ -163,7 +163,7 @@ fn a_record_keeps_whole_lines_where_one_does_not_fit() {
     assert_eq!(count_lines(), before + 3);
 }
 
-/// A program that runs cannot be written to, even by root.
+/// The file of a running program cannot be written to, even by root.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_record_that_cannot_be_written_ends_the_run_before_its_work() {
@@ -200,7 +200,7 @@ fn a_file_that_appears_while_the_run_works_stays() {
         let output = child.wait_with_output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    // Both have begun when neither has ended.
+    // Both runs have begun before either ends.
     let runs = [start(), start()];
     let began = Instant::now();
     while folder.names().len() < 2 {
@@ -214,7 +214,7 @@ fn a_file_that_appears_while_the_run_works_stays() {
     assert_eq!((folder.names(), read(&output).1.len()), (vec!["out.wav".to_owned()], 16_000));
 }
 
-/// Runs the program in a folder on a pipe `a.wav` with the recording of that name, which ends after `change`.
+/// Runs the program on the recording `sound` through a pipe `a.wav`, and calls `change` once the output is begun.
 #[cfg(unix)]
 fn change_during(folder: &Folder, arguments: &[&str], sound: &[u8], change: impl FnOnce()) -> (i32, String) {
     let pipe = folder.join("a.wav");
@@ -240,7 +240,7 @@ fn change_during(folder: &Folder, arguments: &[&str], sound: &[u8], change: impl
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// The state that decides is that at the end of the run, not the one at its beginning.
+/// Existing files are checked at the end of the run, not only at its start.
 #[test]
 #[cfg(unix)]
 fn what_is_edited_or_appears_while_a_folder_is_worked_on_stays() {
@@ -258,7 +258,7 @@ fn what_is_edited_or_appears_while_a_folder_is_worked_on_stays() {
         assert!(code == OUTPUT && message.contains(words), "{code}: {message}");
         assert_eq!(fs::read(changed).unwrap(), b"somebody's", "{words}");
         assert!(!other.exists() || fs::read(other).unwrap() == made, "{words}");
-        // Known by its content.
+        // Restores the result, which the next run recognises by its content.
         fs::write(&result, &made).unwrap();
     }
 }

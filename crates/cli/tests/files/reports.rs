@@ -1,4 +1,4 @@
-//! What is reported of mistyped commands, damaged recordings and bad files.
+//! Reports on mistyped commands, damaged recordings and invalid files.
 
 use crate::recording;
 use crate::shared::*;
@@ -75,7 +75,7 @@ fn losses_are_reported_by_training_and_evaluation() {
         &journal,
     ];
     let fast = ["--quality", "fast", "--force"];
-    // The second time from the journal.
+    // The second run reads the losses from the journal.
     for _ in 0..2 {
         let told = said(&eval, &fast, 0);
         assert!(told.contains("1 file scored without their damaged") && told.contains(words), "{told}");
@@ -103,7 +103,7 @@ fn training_continues_without_bad_files() {
     train(&folder.join("none")).args(small).arg("--strict").assert().code(INPUT);
     assert!(model.exists() && !folder.join("none").exists());
 
-    // The statistics say what was used.
+    // The statistics name the dictionary.
     let input = folder.join("in.wav");
     recording(&input);
     let model = ["--model", model.to_str().unwrap()];

@@ -44,7 +44,7 @@ fn endless_inputs_are_not_read_to_their_end() {
     fails(&[eval, Path::new("--protocol"), zero, Path::new("--data"), zero], &[], INPUT, &["/dev/zero"]);
 }
 
-/// Runs the program, interrupts it once, and returns its exit code; it must end soon.
+/// Sends one signal to the program and returns its exit code; panics unless it ends within 20 s.
 #[cfg(unix)]
 fn interrupted(mut child: Child, signal: &str) -> Option<i32> {
     wait_for_handlers(&child);
@@ -120,13 +120,13 @@ fn standard_output_is_a_file_or_nothing() {
         command.current_dir(folder.0.path()).output().unwrap()
     };
     assert!(shell("> /dev/null").status.success());
-    // As Python's `subprocess.DEVNULL` opens it.
+    // Opened for reading and writing, as by Python's `subprocess.DEVNULL`.
     assert!(shell("1<> /dev/null").status.success());
-    // Its header is mended, as is that of a file.
+    // The header is completed at the end, as in a named file.
     assert!(shell("> piped.wav").status.success());
     denoise([&input, &folder.join("named.wav")]).args(FAST).assert().success();
     assert!(fs::read(folder.join("piped.wav")).unwrap() == fs::read(folder.join("named.wav")).unwrap());
-    // What is appended to is written at its end alone.
+    // A file opened by `>>` is written to only at its end.
     fs::write(folder.join("appended"), "before").unwrap();
     assert!(shell(">> appended").status.success());
     let appended = fs::read(folder.join("appended")).unwrap();
@@ -143,7 +143,7 @@ fn samples_go_out_as_they_came_in() {
     denoise([&raw, &output]).args(FAST).args(["--raw", "16000:1:s16", "--raw-out"]).assert().success();
     assert!(fs::read(&output).unwrap() == fs::read(&wav).unwrap()[44..]);
     fails(&[&input, &output], &["--force", "--raw-out", "--format", "flac"], USAGE, &["--raw-out"]);
-    // Not in another sample format, unless it is asked for.
+    // Sample formats that cannot be written need --format for the output.
     for format in ["s8", "alaw", "mulaw", "s16be", "s32be"] {
         let raw_format = format!("16000:1:{format}");
         let options = ["--force", "--raw", &raw_format, "--raw-out"];
@@ -158,7 +158,7 @@ fn names_promise_what_is_written() {
     let folder = Folder::new();
     let input = folder.join("in.wav");
     recording(&input);
-    // What ffmpeg writes where it is installed is tested in media.rs.
+    // Formats written by ffmpeg are tested in media/by_ffmpeg.rs.
     for name in ["a.txt", "a", "a.wav.part"] {
         fails(&[&input, &folder.join(name)], &[], USAGE, &[name, "only WAV and FLAC", "--format"]);
     }

@@ -40,7 +40,7 @@ fn video_is_copied_and_its_audio_replaced() {
         );
         let made = Reader::open(folder.path().join(output)).unwrap();
         let duration = made.read_all().unwrap().duration();
-        // AAC begins with a block of its encoder's and ends with a whole one, 64 ms each, here and in the input.
+        // The AAC encoder prepends one block and fills the last, 64 ms each, both in the input and in the output.
         assert!((0.9..1.26).contains(&duration), "{output}: {duration} s");
     }
     let hashes = |name: &str| {
@@ -67,7 +67,7 @@ fn video_is_copied_and_its_audio_replaced() {
     let said = message(denoise(&folder, &["-", "piped.mp4"]).write_stdin(film), 0);
     assert!(said.contains("sound alone"), "{said}");
 
-    // What cannot be held leaves what was there.
+    // An output whose container does not support the video leaves the existing file unchanged.
     fs::write(folder.path().join("kept.webm"), "before").unwrap();
     let failed = message(&mut denoise(&folder, &["talk.mkv", "kept.webm", "--force"]), OUTPUT);
     assert!(failed.contains("kept.webm") && failed.contains("ffmpeg"), "{failed}");
@@ -123,7 +123,7 @@ fn other_files_called_ffmpeg_are_skipped() {
     assert!(said.contains("ffmpeg") && said.contains("not on the PATH"), "{said}");
 }
 
-/// A disk of so few kilobytes that no output fits on it: nothing is lost, nothing stays, and it is an error.
+/// On a disk too small for any output, the run fails, keeps the existing file and leaves no partial file.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_is_an_error_of_every_encoder() {
@@ -154,7 +154,7 @@ fn a_full_disk_is_an_error_of_every_encoder() {
     }
 }
 
-/// Runs a script that may mount file systems for itself alone; `$0` is the program.
+/// Runs a shell script in its own mount namespace; `$0` is the program.
 #[cfg(target_os = "linux")]
 fn isolated(folder: &Path, script: &str) -> io::Result<Output> {
     let mut command = std::process::Command::new("unshare");
@@ -162,7 +162,7 @@ fn isolated(folder: &Path, script: &str) -> io::Result<Output> {
     command.current_dir(folder).output()
 }
 
-/// Whether a file system can be mounted so; if not, it is said loudly.
+/// Whether [`isolated`] can mount a file system; otherwise reports that the test is skipped.
 #[cfg(target_os = "linux")]
 fn can_mount(folder: &Path, mount: &str) -> bool {
     let can = isolated(folder, mount).is_ok_and(|output| output.status.success());
@@ -174,7 +174,7 @@ fn can_mount(folder: &Path, mount: &str) -> bool {
     can
 }
 
-/// Where no file can be written, that is known before an hour of work.
+/// A read-only disk is reported before processing, which may take an hour.
 #[test]
 #[cfg(target_os = "linux")]
 fn reports_to_a_disk_that_is_read_only_are_refused_before_any_work() {
@@ -184,7 +184,7 @@ fn reports_to_a_disk_that_is_read_only_are_refused_before_any_work() {
     if !can_mount(folder.path(), mount) {
         return;
     }
-    // Before it is opened, even.
+    // Reading this input would fail with another error: reports are checked before it is opened.
     fs::write(folder.path().join("in.wav"), "Not a recording.").unwrap();
     for report in ["--stats disk/s.json", "--levels disk/l.csv", "--plot disk/p.svg", "--residual disk/r.wav"]
     {
@@ -208,7 +208,7 @@ fn encoders_of_ffmpeg_choose_their_own_sample_format() {
     assert!(said.contains("out.m4a") && said.contains("--format"), "{said}");
 }
 
-/// As WAV has them; by default, ffmpeg rounds all of them to 16 bits.
+/// AIFF output has the samples of WAV output. By default, ffmpeg would round all of them to 16 bits.
 #[test]
 fn aiff_has_the_samples_of_the_output() {
     let folder = TempDir::new().unwrap();
@@ -227,13 +227,13 @@ fn aiff_has_the_samples_of_the_output() {
             (made.format(), made.read_all().unwrap())
         };
         let (expected, found) = (read(&wav), read(&aiff));
-        // Of 64-bit floats in AIFF, 32 bits are read.
+        // 64-bit floats in AIFF are read as 32-bit floats.
         assert!(found.0 == expected.0 || format == "f64le", "{format}: {:?}", found.0);
         assert!(found.1.channels() == expected.1.channels(), "{format}");
     }
 }
 
-/// The bit depth of the file, though ffmpeg decodes all to floats; 16 bits of lossy codecs.
+/// The output has the bit depth of the input, although ffmpeg decodes to floats, and 16 bits for lossy codecs.
 #[test]
 fn files_read_by_ffmpeg_keep_their_bit_depth() {
     use SampleFormat::{Float32, Int8, Int16, Int24};
@@ -255,7 +255,7 @@ fn files_read_by_ffmpeg_keep_their_bit_depth() {
     }
 }
 
-/// Playlists that name the recording beside them, under the names of recordings and films.
+/// Playlists that refer to a recording beside them, with the file extensions of recordings and films.
 #[test]
 fn a_playlist_opens_no_other_file() {
     let folder = TempDir::new().unwrap();
@@ -300,7 +300,7 @@ fn a_playlist_opens_no_other_file() {
         eval.current_dir(folder.path()).args(["eval", "--clean", "clean", "--noisy", "in"]);
         assert!(message(&mut eval, INPUT).contains("playlist"));
     }
-    // A film as a list, but with a recording of its own before it: its first bytes decide.
+    // The first bytes decide the format: an image is refused under the name of a film, too.
     let image = ["-f", "lavfi", "-i", "color=size=16x16:duration=0.1", "-frames:v", "1", "image.png"];
     assert!(ffmpeg(folder.path(), &image));
     fs::rename(folder.path().join("image.png"), folder.path().join("image.mp4")).unwrap();
@@ -324,7 +324,7 @@ fn formats_of_ffmpeg_alone_are_read_by_it() {
     assert!(message(&mut denoise(&folder, &["text.wma", "none.wav"]), INPUT).contains("not an audio file"));
 }
 
-/// Containers of video by camcorders, broadcasters and recorders of the screen, whose data hold headers of MPEG audio.
+/// Containers of camcorders, broadcasters and screen recorders. Their video data may resemble MPEG audio headers.
 #[test]
 fn the_audio_of_any_container_is_read_and_not_its_video() {
     let folder = TempDir::new().unwrap();
@@ -359,7 +359,7 @@ fn the_audio_of_any_container_is_read_and_not_its_video() {
     }
 }
 
-/// It takes a twentieth of a second and more memory than denoising at 8 kHz.
+/// A start of ffmpeg takes 0.05 s, and more memory than denoising at 8 kHz.
 #[test]
 #[cfg(unix)]
 fn ffmpeg_is_started_only_as_often_as_needed() {
@@ -385,11 +385,11 @@ fn ffmpeg_is_started_only_as_often_as_needed() {
     }
     script(&format!("PATH='{}' exec ffmpeg \"$@\"\n", std::env::var("PATH").unwrap()));
     denoise(&folder, &["in.wav", "out.mp3"]).env("PATH", path("bin")).assert().success();
-    // For its version, for what the input holds besides the samples, and to encode.
+    // For its version, for the metadata and other tracks of the input, and to encode.
     assert_eq!(fs::read(path("started")).unwrap().len(), 3);
 }
 
-/// How many samples later than in another one a sound is in a recording, at most 1,500.
+/// Delay of `after` relative to `before` by cross-correlation, -1,500 to 1,500 samples.
 fn delay(before: &[f32], after: &[f32]) -> isize {
     let product = |lag: isize| -> f32 {
         let later = |n: usize| after.get(n.saturating_add_signed(lag)).copied().unwrap_or(0.0);

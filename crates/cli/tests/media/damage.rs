@@ -34,7 +34,7 @@ fn a_damaged_recording_is_refused_salvaged_or_reported() {
     );
 }
 
-/// As a recorder leaves it that lost power.
+/// A header as left by a recorder that lost power.
 #[test]
 fn a_header_that_declares_no_samples_is_no_end_of_the_recording() {
     let folder = TempDir::new().unwrap();
@@ -96,14 +96,14 @@ fn missing_samples_are_reported_by_every_decoder() {
         denoise(&folder, &[name, "whole.wav", "--strict", "--force"]).assert().success();
         let whole = fs::read(folder.path().join(name)).unwrap();
         let cut = format!("cut-{name}");
-        // Within a packet.
+        // The file ends within a packet.
         fs::write(folder.path().join(&cut), &whole[..whole.len() * 5 / 8 + 1]).unwrap();
         match name {
-            // Those have refused a file that is cut off from the first, and salvage it.
+            // A truncated FLAC file is refused without --salvage.
             "a.flac" => {
                 assert!(message(&mut denoise(&folder, &[&cut, "none.wav"]), INPUT).contains("truncated"));
             }
-            // Whose last packet is whole looks whole: it does not say how long it is.
+            // Speex declares no length: a file that ends after a whole packet appears complete.
             "a.spx" => {}
             "a.caf" | "a.aiff" => is_reported(&folder, &cut, &[ENDS_EARLY, MISSING_SAMPLES]),
             "a.tta" | "a.wv" => is_reported(&folder, &cut, &[MISSING_SAMPLES]),
@@ -125,14 +125,14 @@ fn missing_samples_are_reported_by_every_decoder() {
                 .contains("--strict")
         );
     }
-    // As streams, too.
+    // Also from standard input.
     for name in ["cut-a.aiff", "cut-a.webm", "cut-a.caf"] {
         let bytes = fs::read(folder.path().join(name)).unwrap();
         let mut command = denoise(&folder, &["-", "none.wav", "--strict"]);
         let said = message(command.write_stdin(bytes), INPUT);
         assert!(said.contains("--strict"), "{name}: {said}");
     }
-    // Damage in the middle. By the seed, some of it reaches the decoder of WMA: else the packets are only missing.
+    // Damage in the middle. With this seed, some of it reaches the WMA decoder instead of only losing packets.
     for name in ["a.tta", "a.wma", "a.ac3"] {
         let mut bytes = fs::read(folder.path().join(name)).unwrap();
         let middle = bytes.len() / 2;
@@ -143,7 +143,7 @@ fn missing_samples_are_reported_by_every_decoder() {
     }
 }
 
-/// What the decoders count is tested in `alphamf-files`.
+/// The counts of the decoders are tested in `alphamf-files`.
 #[test]
 fn holes_and_cuts_in_other_containers_are_told_without_ffmpeg() {
     let folder = TempDir::new().unwrap();
@@ -190,7 +190,7 @@ fn a_dead_recorder_leaves_more_than_its_header_declares() {
     assert_eq!((samples("told.wav"), samples("salvaged.wav")), (8_000, 16_000));
     let mut piped = denoise(&folder, &["-", "none.wav", "--strict"]);
     assert!(message(piped.write_stdin(bytes), INPUT).contains("more data follow"));
-    // `cat a.wav a.wav`.
+    // Two concatenated files, as by `cat a.wav a.wav`.
     alphamf_files::write(&path, &noisy().with_format(SampleFormat::Int16)).unwrap();
     let twice = fs::read(&path).unwrap().repeat(2);
     fs::write(folder.path().join("twice.wav"), &twice).unwrap();
@@ -198,7 +198,8 @@ fn a_dead_recorder_leaves_more_than_its_header_declares() {
     assert!(message(&mut joined, INPUT).contains("more data follow"));
 }
 
-/// The demuxer takes the times of a page from the one before it, which is lost. What is mended is as long as the whole, but for 10 ms.
+/// The demuxer computes the timestamps of a page from the page before it, which is damaged here.
+/// The length of the output still agrees within 10 ms.
 #[test]
 fn a_damaged_page_before_the_last_one_is_reported() {
     let folder = TempDir::new().unwrap();

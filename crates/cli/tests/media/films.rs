@@ -7,7 +7,7 @@ use tempfile::TempDir;
 const PICTURES: [&str; 4] = ["-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=1"];
 const SOUND: [&str; 4] = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=1:amplitude=0.1:seed=1"];
 
-/// A film of a container, with subtitles; false if ffmpeg is not installed.
+/// Writes a film with subtitles in the container of `name`; false if ffmpeg is not installed.
 fn film(folder: &TempDir, name: &str, codecs: &[&str]) -> bool {
     let path = |name: &str| folder.path().join(name);
     fs::write(path("in.srt"), "1\n00:00:00,200 --> 00:00:00,800\nA line\n").unwrap();
@@ -27,7 +27,7 @@ fn subtitles_of_a_film_are_kept_in_every_container_that_holds_them() {
         if !film(&folder, input, codecs) {
             return;
         }
-        // WebM holds no MPEG-4, and MP4 holds no VP8 here.
+        // WebM does not hold MPEG-4 video. MP4 is not tested with VP8.
         let has_vp8 = ["srt.mkv", "in.webm"].contains(&input);
         let outputs: &[(&str, &str)] = if has_vp8 {
             &[("out.webm", "webvtt"), ("out.mkv", "")]
@@ -71,7 +71,7 @@ fn fonts_of_a_film_are_kept_or_reported() {
     assert!(said.contains("1 attached file left out"), "{said}");
 }
 
-/// Matroska and MP4 hold H.264 in the same form, but AVI takes only that of MP4 as it is.
+/// Matroska and MP4 hold H.264 in one form, but AVI accepts it unchanged only with the tag of MP4.
 #[test]
 fn h264_is_copied_into_every_container_that_holds_it() {
     let folder = TempDir::new().unwrap();
@@ -114,13 +114,13 @@ fn a_film_without_sound_is_refused_with_the_reason() {
     }
 }
 
-/// The first of two audio tracks is silent, the second is marked as default, as players take it.
+/// Of two audio tracks, the first silent, the one marked as default is processed, as players select it.
 #[test]
 fn the_audio_track_that_is_marked_as_default_is_taken() {
     let folder = TempDir::new().unwrap();
     let silence = ["-f", "lavfi", "-i", "anullsrc=sample_rate=16000:channel_layout=mono"];
     let tracks = ["-map", "0", "-map", "1", "-map", "2", "-shortest", "-c:v", "mpeg4", "-c:a", "aac"];
-    // Of German, QuickTime has only this code.
+    // The only code of QuickTime for German is `ger`.
     let languages = ["-metadata:s:a:0", "language=ger", "-metadata:s:a:1", "language=eng"];
     for (mark, is_second) in [(["0", "default"], true), (["default", "0"], false)] {
         let marks = ["-disposition:a:0", mark[0], "-disposition:a:1", mark[1]];
@@ -129,7 +129,7 @@ fn the_audio_track_that_is_marked_as_default_is_taken() {
             if !ffmpeg(folder.path(), &made) {
                 return;
             }
-            // By this program itself, and by ffmpeg.
+            // Written by this program itself, and by ffmpeg.
             for output in ["out.wav", "out.mkv", "out.mka"] {
                 let (_, said) = statistics(&folder, &[input, output, "--mix", "1", "--residual", "rest.wav"]);
                 assert!(said.contains("1 further audio track left out"), "{output}: {said}");
@@ -146,7 +146,7 @@ fn the_audio_track_that_is_marked_as_default_is_taken() {
     }
 }
 
-/// Packets are missing in the middle; at the start, the sound only begins later.
+/// Packets missing in the middle are a loss; packets missing at the start only delay the sound.
 #[test]
 fn pauses_in_the_sound_of_a_film_are_reported() {
     let folder = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! Recordings that are damaged, and those that come in or go into what only ffmpeg reads and writes.
+//! Damaged recordings, and formats that only ffmpeg reads or writes.
 
 mod by_ffmpeg;
 mod damage;
@@ -20,7 +20,7 @@ const INPUT: i32 = 3;
 
 const OUTPUT: i32 = 4;
 
-/// What is read and written matters here, not how well it is denoised: with as little work as there can be.
+/// The program with the least processing, as these tests check files, not the quality of denoising.
 fn denoise(folder: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("denoise"));
     let least_work = ["--quality", "fast", "--no-neural", "--em-iterations", "1"];
@@ -32,14 +32,14 @@ fn message(command: &mut Command, code: i32) -> String {
     String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
 }
 
-/// Losses, as statistics and messages name them.
+/// Losses: the key in the statistics and the words in the message.
 const ENDS_EARLY: (&str, &str) = ("ends_early", "the file ends early");
 const MISSING_SAMPLES: (&str, &str) = ("missing_samples", "missing at the end");
 const DAMAGED_PACKETS: (&str, &str) = ("damaged_packets", "damaged or missing packet");
 const DATA_FOLLOW: (&str, &str) = ("data_follow", "more data follow");
 const OTHER_RECORDING: (&str, &str) = ("other_recording_follows", "another recording");
 
-/// A second of a hum in a hiss.
+/// One second of a sine wave in noise, at 16 kHz.
 fn noisy() -> Signal {
     let sample = |n: u32| {
         let hiss = f32::from((n.wrapping_mul(2_654_435_761) >> 16) as u16) / 65_536.0 - 0.5;
@@ -48,27 +48,27 @@ fn noisy() -> Signal {
     Signal::new(16_000, SampleFormat::Float32, vec![(0..16_000).map(sample).collect()]).unwrap()
 }
 
-/// Makes files of these names and options from one input, in one run of ffmpeg; false if it is not installed.
+/// Encodes one input to files of these names and options by one run of ffmpeg; false if it is not installed.
 fn encoded(folder: &TempDir, input: &[&str], files: &[(&str, &[&str])]) -> bool {
     let outputs = files.iter().flat_map(|(name, options)| options.iter().chain([name]));
     ffmpeg(folder.path(), &input.iter().chain(outputs).copied().collect::<Vec<_>>())
 }
 
-/// What ffprobe shows of a file by these arguments, a line each.
+/// Output lines of ffprobe for `entries` of a file.
 fn probed(folder: &Path, name: &str, entries: &str) -> Vec<String> {
     let arguments = ["-v", "error", "-show_entries", entries, "-of", "csv=p=0", name];
     let output = std::process::Command::new("ffprobe").args(arguments).current_dir(folder).output().unwrap();
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 
-/// What ffmpeg shows to be said of a file or its sound.
+/// Tags of a file and of its streams by ffprobe, in lower case.
 fn tags(folder: &Path, name: &str) -> String {
     let arguments = ["-v", "error", "-show_entries", "format_tags:stream_tags", "-of", "default", name];
     let output = std::process::Command::new("ffprobe").args(arguments).current_dir(folder).output().unwrap();
     String::from_utf8_lossy(&output.stdout).to_lowercase()
 }
 
-/// The statistics of a run, and what it says.
+/// Statistics of the first file of a successful run, and the standard error.
 fn statistics(folder: &TempDir, arguments: &[&str]) -> (serde_json::Value, String) {
     let arguments = [arguments, &["--force", "--stats", "stats.json"]].concat();
     let said = message(&mut denoise(folder, &arguments), 0);
@@ -77,7 +77,7 @@ fn statistics(folder: &TempDir, arguments: &[&str]) -> (serde_json::Value, Strin
     (stats["files"][0].clone(), said)
 }
 
-/// These losses are counted and told, each in these words; as much is salvaged at least.
+/// Asserts that losses are counted and reported in these words, and that --salvage keeps no fewer samples.
 fn is_reported(folder: &TempDir, input: &str, losses: &[(&str, &str)]) {
     let (stats, said) = statistics(folder, &[input, "told.wav"]);
     for (key, words) in losses {

@@ -1,4 +1,4 @@
-//! Tags, loudspeakers, covers and further tracks: kept or reported.
+//! Tags, speaker positions, covers and further tracks: kept or reported.
 
 use crate::{OUTPUT, denoise, encoded, ffmpeg, message, noisy, statistics, tags};
 use alphamf::signal::{SampleFormat, Signal};
@@ -46,7 +46,7 @@ fn tags_are_kept_by_every_encoder() {
         }
         tags
     };
-    // All of one kind and one of all kinds.
+    // Every input format to MP3, then two input formats to every output format.
     for input in inputs {
         denoise(&folder, &[input, "out.mp3", "--force"]).assert().success();
         check(input, "out.mp3");
@@ -59,13 +59,13 @@ fn tags_are_kept_by_every_encoder() {
             assert!(!has_language || tags.contains("language=deu"), "{output}: {tags}");
         }
     }
-    // Of a pipe, only what comes with the sound is known.
+    // From a pipe, only the metadata before the samples are available.
     let bytes = fs::read(folder.path().join("in.flac")).unwrap();
     denoise(&folder, &["-", "piped.mp3"]).write_stdin(bytes).assert().success();
     check("a pipe", "piped.mp3");
 }
 
-/// A comment of FLAC is a description there, for which ffmpeg has no name in the list of a WAV file.
+/// FLAC stores a comment as DESCRIPTION, WAV as ISBJ, a chunk for which ffmpeg has no tag name.
 #[test]
 fn names_of_wav_chunks_are_no_tags() {
     let folder = TempDir::new().unwrap();
@@ -74,7 +74,7 @@ fn names_of_wav_chunks_are_no_tags() {
     if !ffmpeg(folder.path(), &[&sound[..], &said].concat()) {
         return;
     }
-    // Whose list has the chunks themselves.
+    // The LIST chunk of the WAV file contains both chunks.
     denoise(&folder, &["in.flac", "in.wav"]).assert().success();
     let bytes = fs::read(folder.path().join("in.wav")).unwrap();
     assert!(bytes.windows(4).any(|name| name == b"ISBJ") && bytes.windows(4).any(|name| name == b"IMUS"));
@@ -91,7 +91,7 @@ fn names_of_wav_chunks_are_no_tags() {
     }
 }
 
-/// ffmpeg takes the texts of WAV files for UTF-8, and a zero ends the argument of a program.
+/// ffmpeg reads the texts of WAV files as UTF-8, and a zero byte ends an argument of a program.
 #[test]
 fn texts_of_wav_files_reach_ffmpeg_in_utf_8() {
     let folder = TempDir::new().unwrap();
@@ -106,7 +106,7 @@ fn texts_of_wav_files_reach_ffmpeg_in_utf_8() {
     let text = bytes.windows(7).position(|text| text == b"0bung #").unwrap();
     let [mut latin, mut zero] = [bytes.clone(), bytes];
     latin[text] = 0xdc;
-    // Behind it is what was left in memory, which is in neither encoding.
+    // The byte after the zero byte is leftover memory, not text.
     (zero[text + 5], zero[text + 6]) = (0, 0xff);
     for (bytes, expected) in [(latin, "title=übung #\n"), (zero, "title=0bung\n")] {
         fs::write(&path, &bytes).unwrap();
@@ -121,7 +121,7 @@ fn texts_of_wav_files_reach_ffmpeg_in_utf_8() {
     }
 }
 
-/// Those of a pipe are arguments of ffmpeg, which systems limit.
+/// Tags of a piped input are passed as arguments of ffmpeg, whose length systems limit.
 #[test]
 fn a_tag_that_is_too_long_for_ffmpeg_is_left_out_and_reported() {
     let folder = TempDir::new().unwrap();
@@ -138,7 +138,7 @@ fn a_tag_that_is_too_long_for_ffmpeg_is_left_out_and_reported() {
         channel_mask: None,
         dither: None,
     };
-    // A stream has its tags before the samples.
+    // A stream has its tags before the samples, so they can be read from a pipe.
     let path = folder.path().join("in.wav");
     let mut writer = Writer::to_stream(&path, spec, &metadata, File::create(&path).unwrap()).unwrap();
     writer.write_block(signal.channels()).unwrap();
@@ -218,7 +218,7 @@ fn tags_without_a_place_in_wav_come_back() {
             denoise(&folder, &[from, to, "--force"]).assert().success();
             let reader = Reader::open(folder.path().join(to)).unwrap();
             let tags: Vec<_> = reader.metadata().tags().collect();
-            // What the list of a WAV file by ffmpeg holds.
+            // Tags that ffmpeg writes to the LIST chunk of a WAV file.
             let kept = if input == "in.wav" {
                 &["TITLE", "ARTIST", "TRACKNUMBER", "LANGUAGE"][..]
             } else {

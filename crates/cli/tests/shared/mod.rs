@@ -1,4 +1,4 @@
-//! What the tests of the program share: folders, recordings, runs.
+//! Helpers shared by the tests of the program: folders, recordings and runs.
 #![allow(dead_code)] // not every test needs all of it
 
 use assert_cmd::Command;
@@ -22,7 +22,7 @@ pub fn demo(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("audio").join(name)
 }
 
-/// A folder of its own for a test.
+/// Temporary folder of a test.
 pub struct Folder(pub TempDir);
 
 impl Folder {
@@ -34,7 +34,7 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// What a fast run in it says, by its end with this code.
+    /// Runs the program in the folder at fast quality, expects exit code `code` and returns standard error.
     pub fn run(&self, arguments: &[&str], code: i32) -> String {
         let mut command = denoise(arguments);
         command.args(["--quality", "fast"]).current_dir(self.0.path());
@@ -58,10 +58,10 @@ pub fn wait_for_handlers(child: &Child) {
         let text = fs::read_to_string(&status).ok()?;
         let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let caught = u64::from_str_radix(field("SigCgt:")?, 16).ok()?;
-        // A shell may run before it. SIGTERM is number 15; scripts and `nohup` do not have it ignored.
+        // A shell or `env` may run first. SIGTERM is number 15; neither scripts nor `nohup` ignore it.
         Some(field("Name:") == Some("denoise") && caught >> 14 & 1 == 1)
     };
-    // Elsewhere it has half a second.
+    // Without /proc, the test waits for half a second.
     if !cfg!(target_os = "linux") {
         return thread::sleep(Duration::from_millis(500));
     }
@@ -78,19 +78,19 @@ pub fn denoise(arguments: impl IntoIterator<Item = impl AsRef<std::ffi::OsStr>>)
     command
 }
 
-/// What a command says on standard error, by its end with this code.
+/// Runs a command, expects exit code `code` and returns standard error.
 pub fn said(mut command: Command, code: i32) -> String {
     String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
 }
 
-/// Runs the program and expects it to fail with an exit code and one line that holds all of `words`.
+/// Runs the program and expects it to fail with an exit code and one line that contains all of `words`.
 pub fn fails(arguments: &[&Path], options: &[&str], code: i32, words: &[&str]) {
     let mut command = denoise(arguments);
     command.args(options);
     fails_as(command, code, words);
 }
 
-/// The same of a command.
+/// Like [`fails`], for a command.
 pub fn fails_as(mut command: Command, code: i32, words: &[&str]) {
     let assert = command.assert().code(code);
     let output = assert.get_output();
@@ -123,7 +123,7 @@ pub fn read(path: &Path) -> (WavSpec, Vec<f32>) {
     (reader.spec(), samples)
 }
 
-/// Two formants on a gliding pitch, in syllables: speech enough to learn from.
+/// Synthetic speech, sufficient for training: two formants on a gliding pitch, in syllables.
 pub fn voice(sample_rate: u32, seconds: f32, pitch: f32) -> Vec<f32> {
     let rate = sample_rate as f32;
     let count = (seconds * rate) as usize;
@@ -152,18 +152,18 @@ pub fn hiss(count: usize) -> impl Iterator<Item = f32> {
     .take(count)
 }
 
-/// A voice in hiss, seconds long, at 16 kHz.
+/// A voice in white noise at 16 kHz, `seconds` long.
 pub fn noisy(seconds: f32) -> Vec<f32> {
     let voice = voice(16_000, seconds, 140.0);
     let hiss = hiss(voice.len());
     voice.into_iter().zip(hiss).map(|(s, n)| s + 0.05 * n).collect()
 }
 
-/// The same output is made again and again.
+/// Options of fast, quiet runs that may overwrite their output.
 pub const FAST: [&str; 4] = ["-q", "--quality", "fast", "--force"];
 
-/// The program, to which signals mean what they do by default: under `nohup`, or in the background of a script, tests are
-/// started with some of them ignored, and so would be what they start.
+/// The program with the default handling of signals. Tests under `nohup`, or in the background of a script, start with
+/// some signals ignored, and their child processes would inherit this.
 pub fn program() -> std::process::Command {
     static RESETS: LazyLock<bool> = LazyLock::new(|| {
         let mut env = std::process::Command::new("env");
@@ -196,19 +196,19 @@ pub fn rest_of(mut stream: impl Read) -> String {
     text
 }
 
-/// What a run of the program writes to a terminal of so many columns, with these variables; it succeeds.
+/// Output of a successful run of the program on a terminal of `columns` columns, with environment `variables`.
 pub fn terminal(columns: usize, variables: &[(&str, &str)], arguments: &[String]) -> String {
     let quoted = |text: &String| format!("'{}'", text.replace('\'', r"'\''"));
     let words: Vec<String> = std::iter::once(&path()).chain(arguments).map(quoted).collect();
     on_terminal(columns, variables, &words.join(" "))
 }
 
-/// Where the program is.
+/// Path of the program.
 pub fn path() -> String {
     assert_cmd::cargo::cargo_bin!("denoise").display().to_string()
 }
 
-/// What a line of a shell writes to a terminal, which `script` of util-linux provides; it succeeds.
+/// Output of a successful shell line on a terminal, which `script` of util-linux provides.
 pub fn on_terminal(columns: usize, variables: &[(&str, &str)], line: &str) -> String {
     let line = format!("stty cols {columns} rows 24; exec {line}");
     let mut command = std::process::Command::new("script");
@@ -224,7 +224,7 @@ pub fn on_terminal(columns: usize, variables: &[(&str, &str)], line: &str) -> St
     text
 }
 
-/// Lines as they were drawn on a terminal of so many columns, one after another, without its sequences.
+/// Lines drawn on a terminal of `columns` columns, in order of output, without escape sequences.
 pub fn drawn(output: &str, columns: usize) -> Vec<String> {
     let mut text = String::new();
     let mut rest = output;
@@ -232,11 +232,11 @@ pub fn drawn(output: &str, columns: usize) -> Vec<String> {
         text += &rest[..start];
         rest = &rest[start + 2..];
         let end = rest.find(|c: char| c.is_ascii_alphabetic()).unwrap();
-        // What moves the cursor begins another line.
+        // A sequence that moves the cursor begins a new line.
         text += if rest[end..].starts_with('m') { "" } else { "\n" };
         rest = &rest[end + 1..];
     }
-    // A full line goes on in the next.
+    // A full line continues on the next.
     let written = text + rest;
     let characters = written.split(['\r', '\n']).map(|line| line.chars().collect::<Vec<char>>());
     let lines = characters.flat_map(|line| {

@@ -1,4 +1,5 @@
-//! Files of every container, with wrong fields: whatever they say, they are read or refused, in little memory.
+//! Files of every container with wrong fields: readers accept or reject them without a panic, in limited memory and
+//! time.
 
 mod memory;
 mod skeleton;
@@ -8,13 +9,13 @@ use std::io::Cursor;
 use std::panic::{self, AssertUnwindSafe};
 use std::time::{Duration, Instant};
 
-/// Files of each kind.
+/// Number of files of each kind.
 const FILES: usize = 700;
-/// More than the decoders need for their tables and their packets, and far less than sizes in a file can ask for.
+/// Limit on memory, bytes. Decoders need less for tables and packets; sizes declared in a file can be far larger.
 const MAX_MEMORY: usize = 32 << 20;
 const MAX_TIME: Duration = Duration::from_secs(4);
 
-/// Choices by a linear congruential generator.
+/// Returns choice bytes of a linear congruential generator.
 fn choices(seed: u64) -> Vec<u8> {
     let mut state = seed;
     let mut next = || {
@@ -24,7 +25,7 @@ fn choices(seed: u64) -> Vec<u8> {
     (0..4_096).map(|_| next()).collect()
 }
 
-/// Reads a file, or a part of it if it goes on for long: how many samples there are.
+/// Reads at most 40 blocks of a file and returns the number of samples per channel.
 fn read(bytes: &[u8], is_stream: bool) -> Result<usize, Error> {
     let bytes = Cursor::new(bytes.to_vec());
     let reader =
@@ -47,7 +48,7 @@ fn read(bytes: &[u8], is_stream: bool) -> Result<usize, Error> {
 fn wrong_fields_do_no_harm() {
     let mut failures = Vec::new();
     for kind in 0..skeleton::KINDS.len() {
-        // Without a wrong field, each is whole.
+        // Without wrong fields, every file is readable.
         let right = skeleton::file(kind, &[]);
         for is_stream in [false, true] {
             match read(&right, is_stream) {
@@ -74,7 +75,7 @@ fn wrong_fields_do_no_harm() {
             }
         }
         println!("kind {kind}: {readable} of {FILES} are read");
-        // Some are; else the rest of a reader would not be tried at all.
+        // Some files must be readable, or the test would only reach the start of each reader.
         assert!((FILES / 20..FILES).contains(&readable), "kind {kind}: {readable} files");
     }
     let _ = panic::take_hook();

@@ -1,10 +1,10 @@
-//! What tests of files share.
+//! Helper of the tests of files.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs ffmpeg in a folder; false, and loudly so, if it is not installed.
+/// Runs ffmpeg in a folder. Returns false and prints a notice if ffmpeg is not installed.
 pub fn ffmpeg(folder: &Path, arguments: &[&str]) -> bool {
     let mut command = Command::new("ffmpeg");
     command

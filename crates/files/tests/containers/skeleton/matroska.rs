@@ -1,8 +1,8 @@
-//! Matroska and WebM: elements of known size, or of unknown size as in a stream.
+//! Generators of Matroska files, with elements of known size, or of unknown size as in a stream.
 
 use super::{Fields, opus_head};
 
-/// An element with its size in so many bytes.
+/// Generates an element whose size field has `size_bytes` bytes.
 fn sized_element(fields: &mut Fields, kind: u32, body: &[u8], size_bytes: u32) -> Vec<u8> {
     let kind = kind.to_be_bytes();
     let skip = kind.iter().take_while(|byte| **byte == 0).count();
@@ -41,7 +41,7 @@ fn information(fields: &mut Fields) -> Vec<u8> {
     element(fields, 0x1549_a966, &parts)
 }
 
-/// Of samples of 16 bits, or of Opus.
+/// Generates the track list: one track of 16-bit samples, or of Opus.
 fn tracks(fields: &mut Fields, is_opus: bool) -> Vec<u8> {
     let mut parts = vec![unsigned(fields, 0xd7, 1), unsigned(fields, 0x73c5, 1), unsigned(fields, 0x83, 2)];
     let codec: &[u8] = if is_opus { b"A_OPUS" } else { b"A_PCM/INT/LIT" };
@@ -73,7 +73,7 @@ fn tags(fields: &mut Fields) -> Vec<u8> {
 fn block(fields: &mut Fields, time: u16, is_opus: bool) -> Vec<u8> {
     let packet = if is_opus { fields.opus_packet() } else { fields.payload(640) };
     let start = [&fields.u8(0x81)[..], &fields.be16(time)].concat();
-    // One packet, or two of a size.
+    // One packet, or two packets of equal size (fixed-size lacing).
     let lacing = if fields.below(4) == 3 { 0x04 } else { 0 };
     let body = if lacing == 0 {
         [&start[..], &fields.u8(0x80), &packet].concat()
@@ -118,12 +118,12 @@ fn file(fields: &mut Fields, is_streamed: bool) -> Vec<u8> {
     [header, segment].concat()
 }
 
-/// With sizes.
+/// Generates a file in which all elements have known sizes.
 pub fn sized(fields: &mut Fields) -> Vec<u8> {
     file(fields, false)
 }
 
-/// Without sizes of what is written as it comes.
+/// Generates a file as a live stream writes it: segment and clusters have unknown sizes.
 pub fn streamed(fields: &mut Fields) -> Vec<u8> {
     file(fields, true)
 }

@@ -1,5 +1,5 @@
-//! Small files of every container, valid but for the fields that are chosen to be wrong: what an arbitrary string of bytes
-//! hardly ever becomes. Shared by a test and by a fuzz target.
+//! Generators of small files in every container, valid except for fields that are chosen to be wrong. Arbitrary bytes
+//! alone rarely form a valid container. Shared by a test and a fuzz target.
 
 mod matroska;
 mod mp4;
@@ -8,41 +8,41 @@ mod riff;
 
 use arbitrary::Unstructured;
 
-/// One in so many fields of a file is wrong, on average, as long as there are choices.
+/// Lowest choice byte that makes a field wrong: 6 of 256 values do.
 const WRONG: u8 = 250;
 
-/// Fields of a file, each right or wrong by choice. Without choices, all are right.
+/// Source of the fields of a file. Choice bytes decide which are wrong; without choice bytes, all are correct.
 pub struct Fields<'a> {
     choices: Unstructured<'a>,
 }
 
 impl<'a> Fields<'a> {
-    /// `choices` are any bytes.
+    /// Creates a source from arbitrary choice bytes.
     pub fn new(choices: &'a [u8]) -> Self {
         Self { choices: Unstructured::new(choices) }
     }
 
-    /// A byte of choice, zero if there are no more.
+    /// Returns the next choice byte, or zero if none remains.
     fn byte(&mut self) -> u8 {
         self.choices.arbitrary().unwrap_or(0)
     }
 
-    /// A number below another.
+    /// Returns a number below `end`.
     fn below(&mut self, end: usize) -> usize {
         usize::from(self.byte()) % end
     }
 
-    /// One of some.
+    /// Returns one of the values in `of`.
     fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
     }
 
-    /// Whether something is as it should not be.
+    /// Decides whether the next field or part is wrong.
     fn is_wrong(&mut self) -> bool {
         self.byte() >= WRONG
     }
 
-    /// A number of so many bytes: this, or one that parsers do not expect.
+    /// Returns `right`, or a wrong number of at most `bytes` bytes: a limit, a neighbour, or an arbitrary number.
     fn number(&mut self, right: u64, bytes: u32) -> u64 {
         if !self.is_wrong() {
             return right;
@@ -89,12 +89,12 @@ impl<'a> Fields<'a> {
         self.number(right, 8).to_le_bytes()
     }
 
-    /// A name of four letters.
+    /// Returns the four-letter name `right`, or a wrong name.
     fn name(&mut self, right: [u8; 4]) -> [u8; 4] {
         if self.is_wrong() { self.one(&[*b"data", *b"free", *b"moov", [0; 4], [0xff; 4]]) } else { right }
     }
 
-    /// So many bytes of samples or packets.
+    /// Returns `bytes` pseudo-random bytes as samples or packets.
     fn payload(&mut self, bytes: usize) -> Vec<u8> {
         let mut state = u32::from(self.byte()) << 8 | 1;
         let mut next = || {
@@ -104,7 +104,7 @@ impl<'a> Fields<'a> {
         (0..bytes).map(|_| next()).collect()
     }
 
-    /// Parts of a file, of which some may be missing, twice there or in another place.
+    /// Joins parts of a file. One part may be removed, repeated or swapped.
     fn arrange(&mut self, mut parts: Vec<Vec<u8>>) -> Vec<u8> {
         if parts.len() > 1 && self.is_wrong() {
             let at = self.below(parts.len());
@@ -117,7 +117,7 @@ impl<'a> Fields<'a> {
         parts.concat()
     }
 
-    /// A packet of Opus, of 20 ms, and damage.
+    /// Returns an Opus packet of 20 ms with pseudo-random content.
     fn opus_packet(&mut self) -> Vec<u8> {
         let bytes = 8 + self.below(60);
         let mut packet = self.payload(bytes);
@@ -126,8 +126,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The head of Opus (RFC 7845, section 5.1), big-endian as in MP4, or little-endian, and with the numbers of a stream of
-/// mono or stereo.
+/// Generates an Opus identification header (RFC 7845, section 5.1) of mono or stereo, without its name: big-endian as
+/// in MP4, or little-endian.
 fn opus_head(fields: &mut Fields, is_big: bool) -> Vec<u8> {
     let (skip, gain) = (fields.number(312, 2) as u16, fields.number(0, 2) as u16);
     let of16 = |number: u16| if is_big { number.to_be_bytes() } else { number.to_le_bytes() };
@@ -137,7 +137,7 @@ fn opus_head(fields: &mut Fields, is_big: bool) -> Vec<u8> {
         .concat()
 }
 
-/// The kinds of files.
+/// Generators of all kinds of files.
 pub const KINDS: [fn(&mut Fields) -> Vec<u8>; 9] = [
     riff::wav,
     riff::aiff,
@@ -150,7 +150,7 @@ pub const KINDS: [fn(&mut Fields) -> Vec<u8>; 9] = [
     matroska::streamed,
 ];
 
-/// A file of a kind, cut off at times.
+/// Generates a file of a kind, sometimes truncated or followed by further bytes.
 pub fn file(kind: usize, choices: &[u8]) -> Vec<u8> {
     let mut fields = Fields::new(choices);
     let mut file = KINDS[kind % KINDS.len()](&mut fields);

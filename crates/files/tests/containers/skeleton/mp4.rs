@@ -1,4 +1,4 @@
-//! MP4: boxes, with one index or with one of every fragment.
+//! Generators of MP4 files: with one index, or fragmented.
 
 use super::riff::{alac_cookie, alac_packet};
 use super::{Fields, opus_head};
@@ -6,18 +6,18 @@ use super::{Fields, opus_head};
 fn boxed(fields: &mut Fields, name: &[u8; 4], body: &[u8]) -> Vec<u8> {
     let size = body.len() as u32 + 8;
     if fields.is_wrong() {
-        // With a size of 64 bits.
+        // A box with a 64-bit size.
         let long = fields.be64(u64::from(size) + 8);
         return [&1_u32.to_be_bytes()[..], name, &long, body].concat();
     }
     [&fields.be32(size)[..], &fields.name(*name), body].concat()
 }
 
-/// Packets of a codec, of one duration, and the sample entry that describes them.
+/// Packets of equal duration, and the sample entry of their codec.
 struct Sound {
     entry: Vec<u8>,
     packets: Vec<Vec<u8>>,
-    /// Of a packet, at the rate.
+    /// Duration of a packet, samples at `rate`.
     duration: u32,
     rate: u32,
 }
@@ -53,7 +53,7 @@ fn sound(fields: &mut Fields) -> Sound {
     Sound { entry: boxed(fields, &name, &entry), packets, duration, rate }
 }
 
-/// A table with a version, the number of entries, and entries.
+/// Generates a table box: a version, the number of entries, and the entries.
 fn table(fields: &mut Fields, name: &[u8; 4], entries: &[Vec<u32>]) -> Vec<u8> {
     let mut body = [fields.be32(0), fields.be32(entries.len() as u32)].concat();
     for number in entries.iter().flatten() {
@@ -113,7 +113,7 @@ fn tags(fields: &mut Fields) -> Vec<u8> {
     boxed(fields, b"udta", &meta)
 }
 
-/// With one index, before or behind the samples.
+/// Generates a file with one index, before or after the samples.
 pub fn indexed(fields: &mut Fields) -> Vec<u8> {
     let sound = sound(fields);
     let count = sound.packets.len() as u32;
@@ -135,7 +135,7 @@ pub fn indexed(fields: &mut Fields) -> Vec<u8> {
         let parts = fields.arrange(vec![header, track, tags]);
         boxed(fields, b"moov", &parts)
     };
-    // Where the samples are depends on the length of what is before them, which does not depend on where they are.
+    // The offset of the samples depends on the length of the index, which does not depend on the offset.
     let before = start.len() as u32 + 8;
     let offset = if is_first { before + build(&mut Fields::new(&[]), 0).len() as u32 } else { before };
     let index = build(fields, offset);
@@ -144,7 +144,7 @@ pub fn indexed(fields: &mut Fields) -> Vec<u8> {
     fields.arrange(parts)
 }
 
-/// In fragments.
+/// Generates a fragmented file.
 pub fn fragmented(fields: &mut Fields) -> Vec<u8> {
     let sound = sound(fields);
     let empty = |fields: &mut Fields, name: &[u8; 4]| table(fields, name, &[]);
@@ -165,12 +165,12 @@ pub fn fragmented(fields: &mut Fields) -> Vec<u8> {
     for (number, packets) in sound.packets.chunks(5).enumerate() {
         let sequence = numbers(fields, &[0, number as u32 + 1]);
         let sequence = boxed(fields, b"mfhd", &sequence);
-        // From the start of the fragment.
+        // Offsets count from the start of the fragment (`default-base-is-moof`).
         let of_track = numbers(fields, &[0x02_0000, 1]);
         let of_track = boxed(fields, b"tfhd", &of_track);
         let decoded = numbers(fields, &[0, time]);
         let decoded = boxed(fields, b"tfdt", &decoded);
-        // The header, the sequence, the two above, and the run: 8 bytes of each and their bodies.
+        // Bytes of `moof`, `mfhd`, `traf`, `tfhd`, `tfdt` and `trun`: box headers of 8 bytes, and bodies.
         let run_bytes = 8 + 12 + 8 * packets.len();
         let fragment_bytes = 8 + 16 + 8 + 16 + 16 + run_bytes;
         let mut run = numbers(fields, &[0x301, packets.len() as u32, fragment_bytes as u32 + 8]);

@@ -1,4 +1,4 @@
-//! Ogg: pages with checksums, which are right of wrong pages, too.
+//! Generators of Ogg files. Checksums match pages with wrong fields, too, so that readers do not discard those pages.
 
 use super::{Fields, opus_head};
 
@@ -13,7 +13,7 @@ fn checksum(page: &[u8]) -> u32 {
     })
 }
 
-/// A page of whole packets.
+/// Generates a page of complete packets.
 fn page(fields: &mut Fields, flags: u8, granule: u64, sequence: u32, packets: &[Vec<u8>]) -> Vec<u8> {
     let mut lengths = Vec::new();
     for packet in packets {
@@ -42,7 +42,7 @@ fn comments(fields: &mut Fields, name: &[u8]) -> Vec<u8> {
     [name, &vendor, b"none", &count, &length, b"TITLE=A title"].concat()
 }
 
-/// Pages of packets of so many samples, behind those of the headers.
+/// Generates the pages of `headers`, and then pages of packets with `samples` samples each.
 fn stream(fields: &mut Fields, headers: Vec<Vec<Vec<u8>>>, packets: &[Vec<u8>], samples: u64) -> Vec<u8> {
     let mut pages = Vec::new();
     let mut sequence = 0;
@@ -61,7 +61,7 @@ fn stream(fields: &mut Fields, headers: Vec<Vec<Vec<u8>>>, packets: &[Vec<u8>], 
     fields.arrange(pages)
 }
 
-/// Opus.
+/// Generates an Ogg Opus file.
 pub fn opus(fields: &mut Fields) -> Vec<u8> {
     let mut head = b"OpusHead".to_vec();
     head.extend(opus_head(fields, false));
@@ -70,7 +70,7 @@ pub fn opus(fields: &mut Fields) -> Vec<u8> {
     stream(fields, vec![vec![head], vec![tags]], &packets, 960)
 }
 
-/// Bits from the lowest of each byte, as Vorbis has them.
+/// Bit writer of Vorbis, which fills each byte from its lowest bit.
 #[derive(Default)]
 struct Bits(Vec<bool>);
 
@@ -87,8 +87,8 @@ impl Bits {
     }
 }
 
-/// The least that sets up a decoder of Vorbis (Vorbis I, section 4.2.4): a codebook of two entries, a floor of no
-/// partition, an empty residue, a mapping and a mode.
+/// Generates a minimal setup header (Vorbis I, section 4.2.4): a codebook of two entries, a floor without partitions,
+/// an empty residue, a mapping and a mode.
 fn setup(fields: &mut Fields) -> Vec<u8> {
     let mut bits = Bits::default();
     let mut push = |number: u64, count: u32| bits.push(number, count);
@@ -100,7 +100,7 @@ fn setup(fields: &mut Fields) -> Vec<u8> {
     push(fields.number(0, 1), 5);
     push(fields.number(0, 1), 5);
     push(fields.number(0, 1), 4); // no lookup
-    push(0, 6); // one time, a placeholder
+    push(0, 6); // one time-domain transform, a placeholder
     push(0, 16);
     push(fields.number(0, 1), 6); // one floor
     push(fields.number(1, 1), 16);
@@ -129,7 +129,7 @@ fn setup(fields: &mut Fields) -> Vec<u8> {
     [b"\x05vorbis", &bits.bytes()[..]].concat()
 }
 
-/// Vorbis, of one channel.
+/// Generates an Ogg Vorbis file of one channel.
 pub fn vorbis(fields: &mut Fields) -> Vec<u8> {
     let head = [
         &b"\x01vorbis"[..],

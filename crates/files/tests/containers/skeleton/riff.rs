@@ -1,4 +1,4 @@
-//! WAV, RF64, AIFF and CAF: chunks.
+//! Generators of WAV, RF64, AIFF and CAF files.
 
 use super::Fields;
 
@@ -7,9 +7,9 @@ fn chunk(fields: &mut Fields, name: &[u8; 4], body: &[u8]) -> Vec<u8> {
     [&fields.name(*name)[..], &fields.le32(body.len() as u32), body, padding].concat()
 }
 
-/// RIFF or RF64, of samples of any encoding, among other chunks.
+/// Generates a RIFF or RF64 file with samples of any supported encoding, and other chunks.
 pub fn wav(fields: &mut Fields) -> Vec<u8> {
-    // Format, bits, and bytes of a block of one channel.
+    // Format tag, bits per sample, and bytes per channel of a block.
     let (tag, bits, bytes) = fields.one(&[
         (1_u16, 16_u16, 2_u16),
         (1, 8, 1),
@@ -112,7 +112,7 @@ fn big_chunk(fields: &mut Fields, name: &[u8; 4], body: &[u8]) -> Vec<u8> {
     [&fields.name(*name)[..], &fields.be32(body.len() as u32), body, padding].concat()
 }
 
-/// AIFF, or AIFC with an encoding.
+/// Generates an AIFF file of big-endian PCM, or an AIFC file of another encoding.
 pub fn aiff(fields: &mut Fields) -> Vec<u8> {
     let (kind, bits) = fields.one(&[
         (*b"NONE", 16_u16),
@@ -151,9 +151,10 @@ fn long_chunk(fields: &mut Fields, name: &[u8; 4], body: &[u8]) -> Vec<u8> {
     [&fields.name(*name)[..], &fields.be64(body.len() as u64), body].concat()
 }
 
-/// The samples of a packet of ALAC, uncompressed: a header, then 16 bits each, of one channel.
+/// Generates an uncompressed ALAC packet: a header, then samples of one channel, 16 bits each.
 pub(super) fn alac_packet(fields: &mut Fields, frames: u32) -> Vec<u8> {
-    // 000 0000, twelve zeros, partial, shift, uncompressed: 23 bits, then the number of samples.
+    // Header of 23 bits: element (3), instance (4), zeros (12), flag `partial` (1), shift (2), flag `uncompressed` (1).
+    // The number of samples follows.
     let mut bits: Vec<bool> = vec![false; 19];
     bits.extend([true, false, false, true]);
     let mut push = |number: u64, count: u32| bits.extend((0..count).rev().map(|bit| number >> bit & 1 == 1));
@@ -168,7 +169,7 @@ pub(super) fn alac_packet(fields: &mut Fields, frames: u32) -> Vec<u8> {
     bytes.collect()
 }
 
-/// What configures the decoder of ALAC: so many samples a packet, 16 bits, one channel.
+/// Generates an ALAC decoder configuration: `frames` samples per packet, 16 bits, one channel.
 pub(super) fn alac_cookie(fields: &mut Fields, frames: u32) -> Vec<u8> {
     [
         &fields.be32(frames)[..],
@@ -186,7 +187,7 @@ pub(super) fn alac_cookie(fields: &mut Fields, frames: u32) -> Vec<u8> {
     .concat()
 }
 
-/// CAF with samples, or with packets of ALAC.
+/// Generates a CAF file of PCM or mu-law samples, or of ALAC packets.
 pub fn caf(fields: &mut Fields) -> Vec<u8> {
     let is_packed = fields.below(3) == 2;
     let frames = 64 + fields.below(100) as u32;
