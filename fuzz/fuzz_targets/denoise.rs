@@ -1,4 +1,4 @@
-//! Any short recording through the whole chain, with few iterations.
+//! Denoises arbitrary short recordings with few iterations.
 #![no_main]
 
 use alphamf::denoiser::{Denoiser, EmSettings, SamplingSettings, Settings};
@@ -30,6 +30,6 @@ fuzz_target!(|input: (u8, bool, Vec<f32>)| {
     let power =
         |signal: &Signal| -> f64 { signal.channels().iter().flatten().map(|&x| f64::from(x).powi(2)).sum() };
     assert!(denoised.channels().iter().flatten().all(|x| x.is_finite()));
-    // Never louder by more than 1 dB; and silence stays silence.
+    // The power increases by at most 1 dB, and silence remains silent.
     assert!(power(&denoised) <= 1.26 * power(&noisy));
 });

@@ -1,4 +1,4 @@
-//! Any bytes as a dictionary.
+//! Reads arbitrary bytes as a dictionary; writes and reads valid ones again.
 #![no_main]
 
 use alphamf::model::Dictionary;

@@ -1,4 +1,4 @@
-//! What ffmpeg prints: any bytes, and lines of its words with any others in them.
+//! Parses arbitrary bytes as the output of ffmpeg, and random sequences of its usual texts and arbitrary bytes.
 #![no_main]
 
 #[allow(dead_code, reason = "the program uses the rest")]
@@ -11,7 +11,7 @@ use arbitrary::Unstructured;
 use libfuzzer_sys::fuzz_target;
 use report::{Report, StreamKind};
 
-/// Parts of its lines.
+/// Texts that occur in the output of ffmpeg.
 const WORDS: [&str; 24] = [
     "[info] ",
     "[error] ",

@@ -1,5 +1,5 @@
-//! Any bytes as the metadata of a recording: the chunks of a WAV file around its samples, or the blocks of a FLAC
-//! stream before them. Whatever is kept of it is written and read again.
+//! Reads arbitrary bytes as the metadata of a recording: chunks of a WAV file around its samples, or blocks of a FLAC
+//! stream before them. The metadata that were read are written and read again.
 #![no_main]
 
 mod stream;
@@ -15,7 +15,7 @@ fuzz_target!(|input: (bool, Vec<u8>, Vec<u8>)| {
     let signal = Signal::new(8_000, SampleFormat::Int16, vec![vec![0.25; 64]]).unwrap();
     let container = if is_wav { Container::Wav } else { Container::Flac };
     let plain = encode(&signal, container).unwrap();
-    // Behind the format of a WAV file, or the stream information of FLAC.
+    // After the format chunk of WAV, or the stream information of FLAC.
     let place = if is_wav { 36 } else { 42 };
     let mut bytes = [&plain[..place], &before, &plain[place..], &behind].concat();
     if !is_wav {

@@ -1,4 +1,5 @@
-//! Any bytes as a protocol of an evaluation: what is read names folders and settings that can be used.
+//! Reads arbitrary bytes as an evaluation protocol. Variants of a valid protocol must name folders within the output
+//! folder, and have settings that can be validated.
 #![no_main]
 
 use alphamf::denoiser::Settings;

@@ -1,4 +1,4 @@
-//! A raw format and raw samples: the first line and the rest.
+//! Parses the first line as a raw format, and reads the remaining bytes as samples of the format.
 #![no_main]
 
 use alphamf_files::{RawFormat, Reader};

@@ -1,9 +1,9 @@
-//! What targets that read audio share.
+//! Helpers of the targets that read audio.
 
 use alphamf_files::Reader;
 
-/// Reads so many blocks at most, as a few bytes of a lossless format may stand for hours of silence: samples are finite,
-/// errors a line each.
+/// Reads at most `blocks` blocks, as a few bytes of a lossless format may encode hours of silence. Samples must be
+/// finite, and an error must have one line.
 pub fn read_blocks(reader: &mut Reader, blocks: usize) {
     for _ in 0..blocks {
         match reader.read_block(1_000) {
@@ -17,8 +17,8 @@ pub fn read_blocks(reader: &mut Reader, blocks: usize) {
     }
 }
 
-/// Lets the reader catch what foreign decoders do, as it does outside of fuzzing.
-pub fn panic_only_at_home() {
+/// Aborts on all panics except those in Symphonia, which the reader catches as outside of fuzzing.
+pub fn ignore_symphonia_panics() {
     let abort = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let foreign = panic.location().is_some_and(|place| place.file().contains("symphonia"));

@@ -1,9 +1,9 @@
-//! A stream in memory whose bytes can be looked at while a writer has it.
+//! A stream in memory whose bytes remain accessible while a writer owns it.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-/// Clones are one stream.
+/// A stream in memory; clones share their bytes.
 #[derive(Clone, Default)]
 pub struct Stream(Arc<Mutex<Vec<u8>>>);
 
@@ -19,7 +19,7 @@ impl Write for Stream {
 }
 
 impl Stream {
-    /// What was written.
+    /// Returns a copy of the written bytes.
     pub fn bytes(&self) -> Vec<u8> {
         self.0.lock().unwrap().clone()
     }

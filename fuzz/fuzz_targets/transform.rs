@@ -1,4 +1,4 @@
-//! Any samples through the transform and back, in blocks of any length.
+//! Transforms arbitrary samples and back, in blocks of arbitrary length.
 #![no_main]
 
 use alphamf::signal::SAMPLE_RATE_RANGE;

@@ -1,4 +1,4 @@
-//! Any samples written in any format, and read again.
+//! Writes arbitrary samples in any format and reads them again.
 #![no_main]
 
 mod stream;

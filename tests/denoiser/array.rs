@@ -199,7 +199,7 @@ fn late_reverberation_is_suppressed_once() {
 
 /// The SNR of speech segments refers to the noise after the filters of the array, not to that of one microphone.
 #[test]
-fn what_is_recorded_is_of_the_second_pass() {
+fn records_are_those_of_the_second_pass() {
     let (_, recording) = room();
     let record = |channels| {
         let settings = SessionSettings {

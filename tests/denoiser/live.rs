@@ -222,7 +222,7 @@ fn a_voice_comes_out_of_its_noise() {
 }
 
 #[test]
-fn an_offset_is_taken_out_without_a_click() {
+fn an_offset_is_removed_without_a_click() {
     let (noisy, clean) = (demo("demo-noisy.wav"), demo("demo-clean.wav"));
     let rate = noisy.sample_rate();
     let denoised = |level: f32| {
@@ -292,7 +292,7 @@ fn steady_noise_alone_is_gone_within_two_seconds() {
 }
 
 #[test]
-fn what_is_no_sound_does_no_harm() {
+fn invalid_samples_leave_no_lasting_effect() {
     let mut live = live(16_000, 1, LiveControls::default());
     let mut fresh = live.clone();
     let good = noise(5 * 16_000, 0.05, 6);
@@ -356,7 +356,7 @@ fn controls_are_faded() {
 }
 
 #[test]
-fn noise_that_is_shown_is_taken_out_at_once() {
+fn learned_noise_is_removed_at_once() {
     let hum =
         |n: usize| 0.1 * (1..6).map(|k| (TAU * 310.0 * k as f32 * n as f32 / 16_000.0).sin()).sum::<f32>();
     let input: Vec<f32> = (0..16_000).map(hum).collect();

@@ -20,7 +20,7 @@ fn hum(rate: u32, samples: usize) -> Vec<f32> {
 }
 
 /// Ratio of a recording to its change by denoising, dB.
-fn likeness_db(purpose: &str, samples: &[f32], rate: u32) -> f64 {
+fn input_to_change_db(purpose: &str, samples: &[f32], rate: u32) -> f64 {
     let text = format!(r#"{{"purpose": "{purpose}", "mix": 1, "quality": "fast"}}"#);
     let options: Options = serde_json::from_str(&text).unwrap();
     let denoiser = denoiser(options.settings().unwrap());
@@ -36,7 +36,7 @@ fn likeness_db(purpose: &str, samples: &[f32], rate: u32) -> f64 {
 fn a_voice_with_little_noise_is_left_as_it_is() {
     let (rate, voice) = voice();
     let (spared, whole) =
-        (likeness_db("transcription", &voice, rate), likeness_db("listening", &voice, rate));
+        (input_to_change_db("transcription", &voice, rate), input_to_change_db("listening", &voice, rate));
     assert!(spared > 60.0 && whole < 45.0, "{spared} dB, {whole} dB in all");
 }
 
@@ -46,6 +46,6 @@ fn a_voice_in_noise_is_denoised() {
     let hum = hum(rate, noisy.len());
     noisy.iter_mut().zip(hum).for_each(|(x, hum)| *x += hum);
     let (spared, whole) =
-        (likeness_db("transcription", &noisy, rate), likeness_db("listening", &noisy, rate));
+        (input_to_change_db("transcription", &noisy, rate), input_to_change_db("listening", &noisy, rate));
     assert!(spared < 10.0 && (spared - whole).abs() < 0.1, "{spared} dB, {whole} dB in all");
 }

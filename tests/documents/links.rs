@@ -47,20 +47,20 @@ fn relative_links_lead_somewhere() {
 }
 
 /// Names of crates and of modules of `src/`, each with the file or folder of its source.
-fn rooms() -> Vec<(String, PathBuf)> {
-    let mut rooms = vec![("alphamf".to_owned(), PathBuf::from("src"))];
+fn module_sources() -> Vec<(String, PathBuf)> {
+    let mut module_sources = vec![("alphamf".to_owned(), PathBuf::from("src"))];
     for name in ["signal", "samplers", "files", "eval", "fourier"] {
         let source = PathBuf::from(format!("crates/{name}/src"));
-        rooms.push((format!("alphamf_{name}"), source.clone()));
-        rooms.push((name.to_owned(), source));
+        module_sources.push((format!("alphamf_{name}"), source.clone()));
+        module_sources.push((name.to_owned(), source));
     }
-    rooms.push(("random".to_owned(), PathBuf::from("crates/samplers/src/random.rs")));
+    module_sources.push(("random".to_owned(), PathBuf::from("crates/samplers/src/random.rs")));
     for entry in fs::read_dir(root().join("src")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        rooms.push((name, path.strip_prefix(root()).unwrap().to_owned()));
+        module_sources.push((name, path.strip_prefix(root()).unwrap().to_owned()));
     }
-    rooms
+    module_sources
 }
 
 /// All source in a file or folder.
@@ -118,7 +118,7 @@ fn expand(path: &str) -> Vec<String> {
 
 #[test]
 fn names_in_documents_are_those_of_the_source() {
-    let rooms = rooms();
+    let module_sources = module_sources();
     let mut documents: Vec<PathBuf> =
         files("md").into_iter().filter(|path| path.starts_with("docs")).collect();
     documents.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(PathBuf::from));
@@ -138,11 +138,13 @@ fn names_in_documents_are_those_of_the_source() {
             count += 1;
             // A leading crate or module limits the search to its source; other names are searched everywhere.
             let mut within = whole.clone();
-            if let Some((_, at)) = rooms.iter().find(|(name, _)| name == first) {
+            if let Some((_, at)) = module_sources.iter().find(|(name, _)| name == first) {
                 names.next();
                 within = source(at);
                 let next = names.peek().filter(|_| first == "alphamf");
-                if let Some((_, at)) = next.and_then(|next| rooms.iter().find(|(name, _)| name == next)) {
+                if let Some((_, at)) =
+                    next.and_then(|next| module_sources.iter().find(|(name, _)| name == next))
+                {
                     within = source(at);
                     names.next();
                 }
@@ -195,7 +197,7 @@ fn new_names_of_the_changelog_exist() {
 }
 
 #[test]
-fn definitions_are_told_from_mentions() {
+fn definitions_are_distinguished_from_mentions() {
     let source = "// fn gone\npub fn here() {}\npub struct Options {\n    pub seed: u64,\n}\nenum A {\n    First,\n}\n\
                   pub use other::{Shown, Thing};\nlet x = inner(used);\n";
     for name in ["here", "Options", "seed", "First", "Shown", "Thing"] {

@@ -1,4 +1,4 @@
-//! The border to C: pointers to references, errors and panics to status codes.
+//! Boundary to C: converts pointers to references, and errors and panics to status codes.
 
 use crate::alphamf_status::{
     self, ALPHAMF_CANCELLED, ALPHAMF_FAILED, ALPHAMF_INPUT, ALPHAMF_MODEL, ALPHAMF_OK, ALPHAMF_SETTING,
@@ -40,7 +40,7 @@ fn too_large(count: usize, unit: &str) -> Failure {
     Failure(ALPHAMF_INPUT, format!("{count} {unit} exceed the address space"))
 }
 
-/// Refuses a number of samples whose bytes exceed the address space.
+/// Rejects a number of samples whose bytes exceed the address space.
 pub(crate) fn check_samples(count: usize) -> Result<(), Failure> {
     if count > isize::MAX as usize / size_of::<f32>() { Err(too_large(count, "samples")) } else { Ok(()) }
 }
@@ -55,7 +55,7 @@ pub(crate) fn last_error() -> *const c_char {
     ERROR.try_with(|error| error.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
-/// Text for C, without inner zeros.
+/// Converts text for C; zeros become spaces.
 pub(crate) fn text(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
@@ -73,10 +73,10 @@ pub(crate) fn guarded(work: impl FnOnce() -> Result<(), Failure>) -> alphamf_sta
     }
 }
 
-/// Reference to the target of a pointer.
+/// Converts a pointer to a reference to its target.
 ///
 /// # Safety
-/// The pointer is null, or its target is used by nobody else while the reference lives.
+/// The pointer is null, or nothing else uses its target while the reference lives.
 pub(crate) unsafe fn reference<'a, T>(pointer: *mut T, what: &str) -> Result<&'a mut T, Failure> {
     // SAFETY: as the caller promises.
     unsafe { pointer.as_mut() }.ok_or_else(|| null(what))
@@ -95,7 +95,7 @@ pub(crate) unsafe fn write<T>(pointer: *mut T, value: T, what: &str) -> Result<(
     Ok(())
 }
 
-/// UTF-8 text of C.
+/// Reads UTF-8 text of C.
 ///
 /// # Safety
 /// The pointer is null, or to a zero-terminated text that does not change while the reference lives.
@@ -107,7 +107,7 @@ pub(crate) unsafe fn string<'a>(pointer: *const c_char, what: &str) -> Result<&'
     unsafe { CStr::from_ptr(pointer) }.to_str().map_err(|_| setting(format!("{what} is not UTF-8")))
 }
 
-/// Bytes of C.
+/// Converts bytes of C to a slice.
 ///
 /// # Safety
 /// `bytes` is null, or points to `length` bytes that do not change while the slice lives.
@@ -122,7 +122,7 @@ pub(crate) unsafe fn memory<'a>(bytes: *const u8, length: usize) -> Result<&'a [
     Ok(unsafe { std::slice::from_raw_parts(bytes, length) })
 }
 
-/// Samples of every channel.
+/// Converts the samples of every channel to slices.
 ///
 /// # Safety
 /// `channels` is null, or points to `count` pointers, each null or to `samples` numbers that do not change while the

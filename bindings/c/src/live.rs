@@ -16,7 +16,7 @@ pub type alphamf_voice = Option<unsafe extern "C" fn(speaking: bool, sample: u64
 /// it between calls of alphamf_live_process, not during one.
 pub struct alphamf_live {
     live: LiveDenoiser,
-    /// Copy of a part of the input, whose memory may be that of the output.
+    /// Copy of a part of the input, which may share its memory with the output.
     input: Box<[f32]>,
     on_voice: alphamf_voice,
     /// Argument of `on_voice`.
@@ -84,8 +84,8 @@ pub unsafe extern "C" fn alphamf_live_process(
         let most = part.len();
         for start in (0..count).step_by(most) {
             let part = &mut part[..most.min(count - start)];
-            // SAFETY: as the caller promises, neither is null, and this slice has ended before the next one begins: both may
-            // be the same memory.
+            // SAFETY: as the caller promises, and neither is null. This slice ends before the next one begins, as both
+            // may be the same memory.
             part.copy_from_slice(unsafe { std::slice::from_raw_parts(input.add(start), part.len()) });
             // SAFETY: as before.
             let output = unsafe { std::slice::from_raw_parts_mut(output.add(start), part.len()) };
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn alphamf_live_set(
     })
 }
 
-/// A value or, if it is NaN, the present one.
+/// Returns `value`, or `present` if `value` is NaN.
 fn or(value: f32, present: f32) -> f32 {
     if value.is_nan() { present } else { value }
 }

@@ -27,12 +27,12 @@ pub(crate) struct Prepared {
     pub(crate) threads: Threads,
 }
 
-/// Worker threads: own ones if their number was set, else those of the process.
+/// Worker threads: a separate pool if their number was set, else the global pool of the process.
 #[derive(Clone)]
 pub(crate) struct Threads(Option<Arc<ThreadPool>>);
 
 impl Threads {
-    /// `count` threads, or those of the process if it is 0.
+    /// Creates a pool of `count` threads, or uses the global pool if `count` is 0.
     fn new(count: usize) -> Result<Self, Failure> {
         if count == 0 {
             return Ok(Self(None));
@@ -50,10 +50,11 @@ impl Threads {
     }
 }
 
-/// Numbers and booleans as in JSON, and numbers that the program takes, too, such as .5 and +3; anything else is text.
+/// Parses numbers and booleans as in JSON, and numbers that only the program accepts, such as .5 and +3. Other values
+/// are text.
 fn value_of(text: &str) -> Value {
     let whole = || text.parse().map(|number: u64| number.into()).ok();
-    // Of numbers that are not finite there is none.
+    // JSON has no numbers that are not finite.
     let number = || text.parse().ok().and_then(Number::from_f64).map(Value::Number);
     let json = serde_json::from_str(text).ok();
     json.or_else(whole).or_else(number).unwrap_or_else(|| Value::String(text.to_owned()))

@@ -21,9 +21,9 @@ pub type alphamf_progress = Option<unsafe extern "C" fn(seconds: c_double, user:
 pub struct alphamf_stream {
     session: Session,
     prepared: Prepared,
-    /// Completed samples that were not pulled yet: of the speech, then of the residual.
+    /// Completed samples that have not been pulled yet: of the speech, then of the residual.
     done: [Vec<VecDeque<f32>>; 2],
-    /// The speech that was found, of all channels or of each; empty if it is not recorded.
+    /// Speech tracks, one for all channels or one per channel; empty if they are not recorded.
     pub(crate) tracks: Vec<Track>,
     sample_rate: u32,
     progress: Callback,
@@ -289,7 +289,7 @@ pub unsafe extern "C" fn alphamf_denoise(
     // SAFETY: there is a pointer for each channel, up to the number that a stream can have.
     let is_null = |channel: usize| unsafe { (*speech.add(channel)).is_null() };
     let count = channels as usize;
-    // Before the stream, whose tables take time to fill; more channels are refused by it.
+    // Checked before the stream fills its tables, which takes time. The stream rejects more channels.
     if samples > 0 && count <= MAX_CHANNELS && (0..count).any(is_null) {
         return guarded(|| Err(null("a channel of speech")));
     }

@@ -26,7 +26,7 @@ impl From<SpeechSegment> for alphamf_segment {
     }
 }
 
-/// What was found and not pulled yet.
+/// Probabilities and sections that have not been pulled yet.
 #[derive(Default)]
 pub(crate) struct Track {
     probability: VecDeque<f32>,

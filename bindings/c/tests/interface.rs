@@ -1,5 +1,5 @@
-//! The header matches the code, and C and C++ programs use it: compiled without warnings, run, and run under valgrind.
-//! Tests that need a compiler or valgrind are skipped where there is none.
+//! Checks that the header matches the code, and that C and C++ programs compile with it without warnings, and run, also
+//! under valgrind. Tests are skipped if a compiler is missing, and runs under valgrind if it is missing.
 #![cfg(target_os = "linux")]
 
 use alphamf::denoiser::SessionSettings;
@@ -40,8 +40,8 @@ fn libraries() -> PathBuf {
     folders.iter().find(holds).unwrap_or_else(|| panic!("no libalphamf_c.so in {folders:?}")).clone()
 }
 
-/// Folder with the library under the name that it declares. Copied once: tests run side by side, and a program that loads
-/// a library while it is copied crashes.
+/// Folder with the library under the name that it declares. Copied once: tests run in parallel, and a program that
+/// loads a library while it is copied crashes.
 static NAMED_LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lib");
     std::fs::create_dir_all(&folder).unwrap();
@@ -120,7 +120,7 @@ fn recording(samples: usize) -> Vec<i16> {
     (0..samples).map(|n| (8_000.0 * (0.3 * n as f64).sin() + 2_000.0 * noise()) as i16).collect()
 }
 
-/// Output of the library itself, in the codes of the example.
+/// Output of the Rust library, as 16-bit samples like those of the example.
 fn expected(codes: &[i16], mix: f32) -> Vec<i16> {
     let denoiser = Denoiser::new(Dictionary::built_in().unwrap(), Settings::fast()).unwrap();
     let settings = SessionSettings { mix, ..SessionSettings::default() };
@@ -161,7 +161,7 @@ fn programs_use_it() {
     }
 }
 
-/// Runs a program of the tests by itself and under valgrind.
+/// Runs a test program directly and under valgrind.
 fn misuse_does_no_harm(source: &str) {
     if !is_there("cc") {
         return;
@@ -215,7 +215,7 @@ fn calls_fail_while_their_thread_ends() {
     assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
 }
 
-/// The command for static linking that the README shows, with the folders of this build.
+/// Runs the README's command for static linking, with the folders of this build.
 #[test]
 fn the_readme_links_statically() {
     if !is_there("cc") {
@@ -237,7 +237,7 @@ fn the_readme_links_statically() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The program in C++ that the README shows.
+/// Compiles and runs the README's C++ program.
 #[test]
 fn the_readme_holds_in_cpp() {
     if !is_there("c++") {

@@ -26,7 +26,7 @@ pub struct Denoiser {
     denoiser: alphamf::Denoiser,
     session: SessionSettings,
     threads: Option<usize>,
-    /// Options as JSON and bytes of the dictionary, of which a copy in another process is made.
+    /// Options as JSON and bytes of the dictionary: the arguments from which pickling creates a copy.
     given: (String, Option<Py<PyBytes>>),
 }
 
@@ -155,7 +155,7 @@ pub struct Live {
 
 struct LiveState {
     live: alphamf::LiveDenoiser,
-    /// Starts and ends of speech that were not asked for yet.
+    /// Starts and ends of speech that have not been retrieved yet.
     events: VoiceEvents,
 }
 
@@ -263,7 +263,7 @@ pub struct NoiseProfile {
 impl NoiseProfile {
     /// Channels x bins, and the spacing of bins in hertz; `None` if the section is shorter than a window.
     fn spectra<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyArray2<f64>>, f64)>> {
-        // Samples that wait for a block are analysed, on the threads.
+        // Analyses the buffered samples, on the threads.
         let Some(spectra) = run(py, self.threads, None, |_| self.profile.spectra())? else { return Ok(None) };
         Ok(Some((PyArray2::from_vec2(py, &spectra)?, self.grid.bin_hertz)))
     }
@@ -281,7 +281,8 @@ struct State {
     codes: Vec<Option<Integers>>,
     grid: FrameGrid,
     clipped: u64,
-    /// An exception cost samples: that of a callback may follow the work's last report, after which the session goes on.
+    /// Whether an exception discarded samples. A callback may raise it after the last report, too late to cancel the
+    /// work.
     interrupted: bool,
 }
 
@@ -445,7 +446,7 @@ impl Session {
 }
 
 impl State {
-    /// Runs work of the session and returns the completed samples; after an exception there are no more.
+    /// Runs work of the session and returns the completed samples. Fails after an earlier exception.
     fn advance<'py>(
         &mut self,
         py: Python<'py>,

@@ -113,7 +113,7 @@ impl Target<f64> for Posterior<'_> {
         self.dimension
     }
 
-    /// As far as the sampler may assume.
+    /// True: samplers may assume that the functions do not change.
     fn is_fixed(&self) -> bool {
         true
     }
@@ -202,8 +202,8 @@ impl Sites<f64> for Posterior<'_> {
     }
 }
 
-/// An array-like object as an array of numbers. The view of a field of packed records is copied: its numbers lie between those
-/// that Rust can address.
+/// An array-like object as an array of numbers. The view of a field of packed records is copied, as its numbers are not
+/// aligned.
 fn read<'py>(value: &Bound<'py, PyAny>) -> PyResult<PyArrayLikeDyn<'py, f64, AllowTypeChange>> {
     let array: PyArrayLikeDyn<'py, f64, AllowTypeChange> = value.extract()?;
     if array.is_aligned() { Ok(array) } else { array.call_method0("copy")?.extract() }
@@ -257,7 +257,7 @@ pub fn sample<'py>(
     let kind: SamplerKind = sampler.parse().map_err(value_error)?;
     let has_metric = matches!(kind, SamplerKind::Sgrld | SamplerKind::Sgrhmc);
     let is_newtonian = kind == SamplerKind::Newtonian;
-    // HAMCMC has a test on demand, and keeps a step that is given.
+    // HAMCMC has an optional acceptance test, and does not adapt a given step size.
     let is_tested = kind == SamplerKind::Hamcmc && metropolis && step_size.is_none();
     refuse_unused(
         kind,
@@ -318,7 +318,7 @@ pub fn sample<'py>(
     to_dict(py, &SampleResult::new(runs, blocks), (draws, dimension, blocks))
 }
 
-/// Refuses what is given and of no effect: name, whether it is given, whether the sampler uses it.
+/// Rejects settings that are given but have no effect: name, whether it is given, whether the sampler uses it.
 fn refuse_unused(
     kind: SamplerKind,
     settings: impl IntoIterator<Item = (&'static str, bool, bool)>,
@@ -331,7 +331,7 @@ fn refuse_unused(
     }
 }
 
-/// Builds a sampler and checks that it makes enough draws of each of its chains.
+/// Builds a sampler and checks that each of its chains has enough draws.
 fn build(
     kind: SamplerKind,
     (dimension, states): (usize, usize),
@@ -350,7 +350,7 @@ fn build(
     Ok(sampler)
 }
 
-/// Runs a sampler from a start and records its draws; `is_mapped`: it samples the logarithms.
+/// Runs a sampler from a start and records its draws; `is_mapped`: whether it samples the logarithms.
 fn record(
     posterior: &Posterior<'_>,
     sampler: Box<dyn Sampler<f64>>,
@@ -438,7 +438,7 @@ fn with_shape_of_metric<'py>(mut posterior: Posterior<'py>, starts: &[Vec<f64>])
     Ok(posterior)
 }
 
-/// The exception of a function, if it raised one, instead of the result.
+/// Returns the exception that a function raised, or else the result.
 fn raised<T>(outcome: Result<T, impl std::fmt::Display>, posterior: &Posterior<'_>) -> PyResult<T> {
     match posterior.raised.take() {
         Some(error) => Err(error),
@@ -476,7 +476,7 @@ impl<'py> Progress<'py> {
 /// Receives a draw, the step that made it, and the state and gradient that the step started from.
 type Keep<'a> = dyn FnMut(&[f64], &Step, Option<(&[f64], &[f64])>) + 'a;
 
-/// Warms a chain up and passes its draws to `keep`.
+/// Runs the burn-in of a chain, and passes its draws to `keep`.
 fn go<G: Target<f64>, S: Sampler<f64>>(
     mut chain: Chain<f64, G, S>,
     (burn_in, draws): (usize, usize),

@@ -7,8 +7,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
-/// Value for one thread at a time, which remembers the thread: a signal handler or a callback for progress runs in the midst
-/// of the work of its own thread, and would wait for itself.
+/// Value for one thread at a time, with that thread's id. A signal handler or progress callback runs during the work of
+/// its own thread, and would otherwise deadlock.
 pub struct Shared<T> {
     value: Mutex<T>,
     owner: Mutex<Option<ThreadId>>,
@@ -25,8 +25,8 @@ impl<T> Shared<T> {
         Self { value: Mutex::new(value), owner: Mutex::new(None) }
     }
 
-    /// Locks without the interpreter lock while another thread holds the value. What runs on the thread pool must not lock: a
-    /// thread that waits for a part of its work may take up another job, which would wait for that thread.
+    /// Locks the value, and releases the interpreter lock while another thread holds it. Jobs on the thread pool must
+    /// not lock: a thread that waits for a part of its work may take up another job, which would wait for that thread.
     pub fn lock(&self, py: Python<'_>) -> PyResult<Access<'_, T>> {
         let this = std::thread::current().id();
         if *owned(&self.owner) == Some(this) {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Interval of signal checks, and minimum interval of progress reports.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Thread pools of a process: a forked child has none of its parent's threads, and would wait for them forever.
+/// Thread pools of a process. A forked child has none of its parent's threads, and would wait for them forever.
 struct Pools {
     process: u32,
     by_size: HashMap<usize, Arc<ThreadPool>>,

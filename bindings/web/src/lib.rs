@@ -14,7 +14,7 @@ use wasm_bindgen::prelude::*;
 /// A JavaScript `Error` with a member `kind`.
 fn failure(kind: &str, error: impl std::fmt::Display) -> JsValue {
     let failure = JsValue::from(js_sys::Error::new(&error.to_string()));
-    // It fails on frozen objects alone.
+    // `Reflect::set` fails on frozen objects only.
     let _ = Reflect::set(&failure, &"kind".into(), &kind.into());
     failure
 }
@@ -50,7 +50,7 @@ impl Progress<'_> {
 #[cfg(not(target_feature = "atomics"))]
 unsafe impl Send for Progress<'_> {}
 
-/// Options from JSON.
+/// Parses options from JSON.
 fn options_of(text: &str) -> Result<Options, JsValue> {
     Options::default().with_json_for_floats(text).map_err(invalid_setting)
 }
@@ -213,7 +213,7 @@ pub struct WebLive {
     live: LiveDenoiser,
     input: Vec<f32>,
     output: Vec<f32>,
-    /// Starts and ends of speech in arrays that were not asked for yet.
+    /// Starts and ends of speech in `process_arrays` that have not been retrieved yet.
     events: VoiceEvents,
 }
 

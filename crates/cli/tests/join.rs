@@ -48,16 +48,16 @@ fn channels(path: &Path) -> Vec<Vec<f32>> {
 }
 
 #[test]
-fn shift_and_drift_are_taken_out() {
+fn shift_and_drift_are_removed() {
     let folder = Folder::new();
     let first = written(&folder, "first.wav", RATE, &take(3.0, 40.0, 0.0, 1));
     let early = written(&folder, "early.wav", RATE, &take(1.2345, 44.0, 60.0, 2));
     let late = written(&folder, "late.wav", RATE, &take(3.789, 40.0, -40.0, 3));
     let output = folder.join("joined.wav");
-    let said = join(&[&first, &early, &late], &output).success().get_output().stderr.clone();
-    let said = String::from_utf8(said).unwrap();
-    assert!(said.contains("early.wav: starts 1.76") && said.contains("s earlier, clock 60."), "{said}");
-    assert!(said.contains("late.wav: starts 0.78") && said.contains("s later, clock 40."), "{said}");
+    let stderr = join(&[&first, &early, &late], &output).success().get_output().stderr.clone();
+    let stderr = String::from_utf8(stderr).unwrap();
+    assert!(stderr.contains("early.wav: starts 1.76") && stderr.contains("s earlier, clock 60."), "{stderr}");
+    assert!(stderr.contains("late.wav: starts 0.78") && stderr.contains("s later, clock 40."), "{stderr}");
     // The common section lasts from the start of the late take to the end of the first.
     let joined = channels(&output);
     assert_eq!(joined.len(), 3);
@@ -69,16 +69,16 @@ fn shift_and_drift_are_taken_out() {
 
 /// A drift of 1700 ppm, as of film sound at another frame rate.
 #[test]
-fn fast_drift_is_taken_out_exactly() {
+fn fast_drift_is_removed_exactly() {
     let folder = Folder::new();
     // Drift blurs long sounds, so these are as short as syllables.
     let syllables = |time: f64| if time % 0.9 < 0.1 { 6.0 * sound(time) } else { 0.1 * sound(time) };
     let first = written(&folder, "first.wav", RATE, &take_of(syllables, RATE, 3.0, 40.0, 0.0, 1));
     let fast = written(&folder, "fast.wav", RATE, &take_of(syllables, RATE, 2.5, 42.0, 1_700.0, 2));
     let output = folder.join("joined.wav");
-    let said = join(&[&first, &fast], &output).success().get_output().stderr.clone();
-    let said = String::from_utf8(said).unwrap();
-    assert!(said.contains("clock 1700.0 ppm fast"), "{said}");
+    let stderr = join(&[&first, &fast], &output).success().get_output().stderr.clone();
+    let stderr = String::from_utf8(stderr).unwrap();
+    assert!(stderr.contains("clock 1700.0 ppm fast"), "{stderr}");
     agree(&channels(&output), &[0, 12, 24, 38], 0.05);
 }
 
@@ -134,8 +134,8 @@ fn short_takes_are_said_to_be_short() {
     let first = written(&folder, "first.wav", RATE, &take(3.0, 12.0, 0.0, 1));
     let short = written(&folder, "short.wav", RATE, &take(3.0, 0.3, 0.0, 2));
     let found = join(&[&first, &short], &folder.join("joined.wav")).code(3).get_output().stderr.clone();
-    let said = String::from_utf8(found).unwrap();
-    assert!(said.contains("short.wav: less than 1 s of it was found in all takes"), "{said}");
+    let stderr = String::from_utf8(found).unwrap();
+    assert!(stderr.contains("short.wav: less than 1 s of it was found in all takes"), "{stderr}");
 }
 
 /// A recorder may still be writing the take.
@@ -163,9 +163,9 @@ fn a_take_that_changes_while_it_is_read_is_refused() {
     }
     std::fs::rename(&longer, &second).unwrap();
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("second.wav: it changed while it was read"), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("second.wav: it changed while it was read"), "{stderr}");
     assert_eq!(folder.names(), ["first.wav", "second.wav"]);
 }
 
@@ -191,7 +191,7 @@ fn channels_of_opposite_sign_do_not_hide_a_take() {
 }
 
 #[test]
-fn what_cannot_be_joined_is_told() {
+fn what_cannot_be_joined_is_reported() {
     let folder = Folder::new();
     let first = written(&folder, "first.wav", RATE, &take(3.0, 12.0, 0.0, 1));
     let mut random = alphamf::random::SeedTree::new(9).rng(0);
@@ -205,8 +205,8 @@ fn what_cannot_be_joined_is_told() {
     ] {
         let takes: Vec<&Path> = takes.into_iter().map(PathBuf::as_path).collect();
         let found = join(&takes, &output).code(code).get_output().stderr.clone();
-        let said = String::from_utf8(found).unwrap();
-        assert!(said.contains(words), "{words}: {said}");
+        let stderr = String::from_utf8(found).unwrap();
+        assert!(stderr.contains(words), "{words}: {stderr}");
         assert!(!output.exists());
     }
     for takes in [[&first as &Path, Path::new("-")], [&first, &first]] {
@@ -229,8 +229,8 @@ fn takes_that_are_one_file_are_refused() {
     let output = folder.join("joined.wav");
     let refused = |takes: &[&Path], words: &str| {
         let found = join(takes, &output).code(2).get_output().stderr.clone();
-        let said = String::from_utf8(found).unwrap();
-        assert!(said.contains(words) && said.lines().count() == 1, "{words}: {said}");
+        let stderr = String::from_utf8(found).unwrap();
+        assert!(stderr.contains(words) && stderr.lines().count() == 1, "{words}: {stderr}");
         assert!(!output.exists());
     };
     refused(&[&first, &other, &first], "first.wav is given twice: expected different takes");
@@ -254,8 +254,8 @@ fn what_cannot_be_written_is_refused_before_takes_are_read() {
     write(&many, spec(RATE, 8), (0..8 * RATE).map(|_| 0.0));
     // The second take is silent: reading it would fail with another error, that no sound is common.
     let found = join(&[&first, &many], &output).code(4).get_output().stderr.clone();
-    let said = String::from_utf8(found).unwrap();
-    assert!(said.contains("9 channels: expected 1 to 8"), "{said}");
+    let stderr = String::from_utf8(found).unwrap();
+    assert!(stderr.contains("9 channels: expected 1 to 8"), "{stderr}");
     #[cfg(unix)]
     {
         join(&[&first, &first], Path::new("/dev/null")).code(2);
@@ -279,8 +279,8 @@ fn samples_beyond_full_scale_are_counted() {
     let second = written(&folder, "second.wav", RATE, &loud(3.0, 2));
     for (name, is_clipped) in [("joined.flac", true), ("joined.wav", false)] {
         let found = join(&[&first, &second], &folder.join(name)).success().get_output().stderr.clone();
-        let said = String::from_utf8(found).unwrap();
-        assert_eq!(said.contains(" samples clipped in the output"), is_clipped, "{name}: {said}");
+        let stderr = String::from_utf8(found).unwrap();
+        assert_eq!(stderr.contains(" samples clipped in the output"), is_clipped, "{name}: {stderr}");
     }
 }
 
@@ -294,11 +294,11 @@ fn a_take_that_lacks_samples_is_reported() {
     let lacking = written(&folder, "lacking.wav", RATE, &samples);
     let found =
         join(&[&first, &whole, &lacking], &folder.join("joined.wav")).success().get_output().stderr.clone();
-    let said = String::from_utf8(found).unwrap();
-    assert_eq!(said.matches("no sound in common").count(), 1, "{said}");
+    let stderr = String::from_utf8(found).unwrap();
+    assert_eq!(stderr.matches("no sound in common").count(), 1, "{stderr}");
     assert!(
-        said.contains("lacking.wav: no sound in common with ") && said.contains(" after 30 s of it"),
-        "{said}"
+        stderr.contains("lacking.wav: no sound in common with ") && stderr.contains(" after 30 s of it"),
+        "{stderr}"
     );
 }
 
@@ -316,6 +316,6 @@ fn damage_of_takes_is_reported() {
     bytes[4..8].copy_from_slice(&(declared + 36).to_le_bytes());
     std::fs::write(&second, bytes).unwrap();
     let found = join(&[&first, &second], &folder.join("joined.wav")).success().get_output().stderr.clone();
-    let said = String::from_utf8(found).unwrap();
-    assert!(said.contains("second.wav: more data follow the declared end"), "{said}");
+    let stderr = String::from_utf8(found).unwrap();
+    assert!(stderr.contains("second.wav: more data follow the declared end"), "{stderr}");
 }

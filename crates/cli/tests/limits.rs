@@ -32,8 +32,8 @@ fn little_memory_and_few_descriptors_are_enough() {
         for arguments in ["in.wav out.wav --force", "many -o out --force"] {
             let arguments = format!("{arguments} --threads 16");
             let output = limited(&folder, limits, &arguments);
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{limits}, {arguments}: {said}");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{limits}, {arguments}: {stderr}");
         }
     }
     assert_eq!(fs::read_dir(folder.join("out")).unwrap().count(), 21, "and the record");
@@ -56,9 +56,9 @@ fn a_limit_on_the_size_of_files_is_an_error() {
     let folder = with_recording();
     fs::write(folder.join("out.wav"), "before").unwrap();
     let output = limited(&folder, "ulimit -f 40", "in.wav out.wav --force");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(OUTPUT), "{said}");
-    assert!(said.contains("out.wav") && said.contains("File too large"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(OUTPUT), "{stderr}");
+    assert!(stderr.contains("out.wav") && stderr.contains("File too large"), "{stderr}");
     assert_eq!(folder.names(), ["in.wav", "out.wav"]);
     assert_eq!(fs::read(folder.join("out.wav")).unwrap(), b"before");
     // A limit that ends ffmpeg is an error, too.
@@ -69,9 +69,9 @@ fn a_limit_on_the_size_of_files_is_an_error() {
         return;
     }
     let output = limited(&folder, "ulimit -f 4", "in.wav out.mp3");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(OUTPUT), "{said}");
-    assert!(said.contains("out.mp3") && said.contains("ffmpeg"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(OUTPUT), "{stderr}");
+    assert!(stderr.contains("out.mp3") && stderr.contains("ffmpeg"), "{stderr}");
     assert_eq!(folder.names(), ["in.wav", "out.wav"]);
 }
 

@@ -2,7 +2,7 @@
 
 mod shared;
 
-use shared::{Folder, USAGE, demo, denoise, fails, hiss, noisy, read, said, spec, write};
+use shared::{Folder, USAGE, demo, denoise, fails, hiss, noisy, read, spec, stderr_of, write};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Stdio;
@@ -33,7 +33,7 @@ fn a_file_keeps_its_length_and_loses_its_noise() {
 }
 
 #[test]
-fn a_pipe_gives_at_once_what_came() {
+fn a_pipe_returns_input_without_delay() {
     let mut program = std::process::Command::new(assert_cmd::cargo::cargo_bin!("denoise"))
         .args(["-", "-", "--live", "--raw", "16000:1:s16", "--raw-out", "-q"])
         .stdin(Stdio::piped())
@@ -103,8 +103,8 @@ fn a_pipe_withholds_the_latency_at_every_rate() {
         assert_eq!(peak, at, "{rate} Hz");
         // The reported latency is the withheld one.
         let json: serde_json::Value = serde_json::from_slice(&std::fs::read(stats).unwrap()).unwrap();
-        let told = json["files"][0]["latency_seconds"].as_f64().unwrap() * f64::from(rate);
-        assert!(told <= latency as f64 && told > latency as f64 - 3.0, "{rate} Hz: {told}");
+        let reported = json["files"][0]["latency_seconds"].as_f64().unwrap() * f64::from(rate);
+        assert!(reported <= latency as f64 && reported > latency as f64 - 3.0, "{rate} Hz: {reported}");
     }
 }
 
@@ -168,7 +168,7 @@ fn a_latency_that_is_the_default_is_up_to_date() {
     let run = |options: &[&str]| {
         let mut command = denoise(["a.wav", "-o", "out", "--live"]);
         command.args(options).current_dir(folder.0.path());
-        said(command, 0)
+        stderr_of(command, 0)
     };
     assert!(run(&[]).contains("1 denoised"));
     assert!(run(&["--latency", "16"]).contains("1 skipped"));
@@ -197,7 +197,7 @@ fn what_is_not_live_is_refused() {
     ] {
         let mut command = denoise([&input, &output]);
         command.args(options);
-        let message = said(command, USAGE);
+        let message = stderr_of(command, USAGE);
         assert!(words.iter().all(|word| message.contains(word)), "{message}");
     }
     assert!(!output.exists());

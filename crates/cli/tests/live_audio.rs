@@ -67,15 +67,15 @@ impl Server {
         Self::place(&self.folder, &mut command);
         let arguments = ["live", "--input", "pulse", "--output", "pulse"];
         let mut live = command.args(arguments).stderr(Stdio::piped()).spawn().unwrap();
-        let mut told = BufReader::new(live.stderr.take().unwrap());
+        let mut stderr = BufReader::new(live.stderr.take().unwrap());
         let mut line = String::new();
-        told.read_line(&mut line).unwrap();
+        stderr.read_line(&mut line).unwrap();
         if !line.contains("press Ctrl-C to stop") {
             // Otherwise, reading standard error would never end.
             live.kill().unwrap();
-            panic!("{line}{}", rest_of(told));
+            panic!("{line}{}", rest_of(stderr));
         }
-        (live, told)
+        (live, stderr)
     }
 }
 
@@ -100,14 +100,14 @@ fn code(mut child: Child) -> i32 {
 }
 
 #[test]
-fn a_microphone_is_heard_until_ctrl_c_or_until_the_devices_are_lost() {
+fn live_runs_until_ctrl_c_or_until_the_devices_are_lost() {
     let Some(mut server) = Server::new() else {
         std::io::stderr()
             .write_all(b"SKIPPED: devices need pulseaudio, pulseaudio-utils and libasound2-plugins\n")
             .unwrap();
         return;
     };
-    let (live, told) = server.live();
+    let (live, stderr) = server.live();
     let noisy = demo("demo-noisy.wav");
     let recorder = ["-d", "loudspeaker.monitor", "--format=s16le", "--rate=16000", "--channels=1", "--raw"];
     let mut recorder = server.command("parec").args(recorder).stdout(Stdio::piped()).spawn().unwrap();
@@ -130,29 +130,29 @@ fn a_microphone_is_heard_until_ctrl_c_or_until_the_devices_are_lost() {
     recorder.wait().unwrap();
 
     assert!(Command::new("kill").args(["-INT", &live.id().to_string()]).status().unwrap().success());
-    let (ended, told) = (code(live), rest_of(told));
-    assert!(ended == 0 && told.contains("delay "), "{ended}: {told}");
+    let (ended, stderr) = (code(live), rest_of(stderr));
+    assert!(ended == 0 && stderr.contains("delay "), "{ended}: {stderr}");
 
-    let (live, told) = server.live();
+    let (live, stderr) = server.live();
     server.process.kill().unwrap();
     let code = code(live);
-    let told = rest_of(told);
-    assert!([INPUT, OUTPUT].contains(&code), "{code}: {told}");
-    let last = told.lines().last().unwrap();
-    assert!(last.starts_with("denoise: ") && last.contains("put device"), "{told}");
+    let stderr = rest_of(stderr);
+    assert!([INPUT, OUTPUT].contains(&code), "{code}: {stderr}");
+    let last = stderr.lines().last().unwrap();
+    assert!(last.starts_with("denoise: ") && last.contains("put device"), "{stderr}");
 }
 
 /// ALSA itself would print a line for every device of its configuration that the machine lacks.
 #[test]
-fn a_device_that_is_not_there_is_told_in_one_line() {
+fn a_device_that_is_not_there_is_reported_in_one_line() {
     let folder = Folder::new();
     fs::write(folder.join(".asoundrc"), "pcm.!default { type plug slave.pcm nothing }\n").unwrap();
     let mut command = shared::program();
     Server::place(&folder, &mut command);
     let found = command.arg("live").output().unwrap();
-    let told = String::from_utf8_lossy(&found.stderr);
-    assert_eq!(found.status.code(), Some(INPUT), "{told}");
-    assert!(told.starts_with("denoise: input device ") && told.lines().count() == 1, "{told}");
+    let stderr = String::from_utf8_lossy(&found.stderr);
+    assert_eq!(found.status.code(), Some(INPUT), "{stderr}");
+    assert!(stderr.starts_with("denoise: input device ") && stderr.lines().count() == 1, "{stderr}");
 }
 
 #[test]

@@ -93,14 +93,14 @@ fn a_recording_shows_rate_and_time_left() {
 #[test]
 fn without_a_terminal_there_is_a_plain_line_per_file() {
     let folder = recordings();
-    let output = shared::said(shared::denoise(arguments(&folder)), 0);
+    let output = shared::stderr_of(shared::denoise(arguments(&folder)), 0);
     assert!(!output.contains(['\x1b', '\r']), "{output:?}");
     for start in ["1 of 3: ", "2 of 3: ", "3 of 3: "] {
         let line = output.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{output}"));
         assert!(line.contains(" s of audio in ") && line.contains("x real time, "), "{line}");
     }
     // A second run skips the files, and shows no progress.
-    let output = shared::said(shared::denoise(arguments(&folder)), 0);
+    let output = shared::stderr_of(shared::denoise(arguments(&folder)), 0);
     assert!(!output.contains(" of 3: ") && output.contains("0 denoised, 3 skipped"), "{output}");
 }
 

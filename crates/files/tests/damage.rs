@@ -117,7 +117,7 @@ fn whole_recordings_lack_nothing() {
 }
 
 #[test]
-fn a_cut_is_told_wherever_it_is() {
+fn a_cut_is_reported_wherever_it_is() {
     let folder = TempDir::new().unwrap();
     let files: [(&str, &[&str]); 8] = [
         ("opus.ogg", OPUS),
@@ -203,7 +203,7 @@ fn blocks(bytes: &[u8], track: u8) -> Vec<usize> {
 }
 
 #[test]
-fn holes_are_told_and_what_follows_stays_in_time() {
+fn holes_are_reported_and_what_follows_stays_in_time() {
     let folder = TempDir::new().unwrap();
     let files: [(&str, &[&str]); 5] =
         [("a.opus", OPUS), ("a.ogg", VORBIS), ("a.webm", OPUS), ("a.mka", VORBIS), ("b.mka", MPEG4)];
@@ -338,7 +338,7 @@ fn packets_of_alac_that_do_not_decode_are_silent() {
 }
 
 #[test]
-fn audio_that_ends_before_its_own_declared_end_is_told_beside_a_video() {
+fn audio_that_ends_before_its_own_declared_end_is_reported_beside_a_video() {
     let folder = TempDir::new().unwrap();
     for name in ["a.mkv", "a.mp4"] {
         if !film(folder.path(), 8, 6, MPEG4, name) {
@@ -495,7 +495,7 @@ fn silence_is_bounded_by_what_is_there() {
 }
 
 #[test]
-fn what_the_demuxer_of_matroska_does_not_find_its_way_behind_is_told() {
+fn unrecoverable_matroska_data_is_reported() {
     let information = [element(0x4d80, b"none"), element(0x5741, b"none")].concat();
     let block = |number: u16| {
         element(0xa3, &[&[0x81][..], &(20 * number).to_be_bytes(), &[0x80], &[7; 640]].concat())

@@ -145,7 +145,7 @@ fn several_chunks_of_samples_are_one_recording() {
 }
 
 #[test]
-fn samples_behind_the_declared_end_are_told_whatever_they_begin_with() {
+fn samples_after_the_declared_end_are_reported_whatever_they_begin_with() {
     let data = chunk(b"data", &[7; 200]);
     let zeros = [0; 1_000];
     for start in [&b"\0\0\0\0\0\0\0\0"[..], &zeros, b"abcd\x40\x40\x40\x40"] {
@@ -574,7 +574,7 @@ fn tags_behind_mpeg_frames_count_as_no_audio() {
 }
 
 #[test]
-fn flac_of_unknown_length_that_is_cut_is_told() {
+fn flac_of_unknown_length_that_is_cut_is_reported() {
     let signal = ramp(2, 20_000);
     let mut whole = encode(&signal, Container::Flac).unwrap();
     // As written to a stream: neither length nor checksum is filled in.
@@ -652,7 +652,7 @@ fn joined_recordings_are_read_to_the_end() {
 }
 
 #[test]
-fn damage_is_told_and_what_follows_stays_in_time() {
+fn damage_is_reported_and_what_follows_stays_in_time() {
     let folder = TempDir::new().unwrap();
     // The position of a click at 9 s shows whether the end has moved.
     let click = "aevalsrc='0.1*sin(2000*t)+0.8*between(t,9,9.01)':s=44100:d=10";

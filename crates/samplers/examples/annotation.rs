@@ -54,7 +54,8 @@ fn simulate(items: usize, stream: &mut SeededRng) -> Result<Vec<Label>, Box<dyn 
 /// Sweeps, seconds and a log probability.
 type Row = (usize, f64, f64);
 
-/// At several sweeps: seconds, and the mean log probability of a held-out item's labels under the mean of the draws so far.
+/// Runs the sampler. After several numbers of sweeps, records the seconds and the mean log probability of a held-out
+/// item's labels, whose probability is averaged over the draws so far.
 fn run(items: usize, streams: SeedTree) -> Result<(Vec<Row>, ChainStatistics), Box<dyn std::error::Error>> {
     let labels = simulate(items, &mut streams.rng(0))?;
     let half = items / 2;
@@ -84,21 +85,21 @@ fn run(items: usize, streams: SeedTree) -> Result<(Vec<Row>, ChainStatistics), B
     Ok((rows, chain.statistics()))
 }
 
-/// The rows of a table with a header.
+/// Reads the rows of a CSV table with a header.
 fn numbers(path: &Path) -> Result<Vec<Vec<usize>>, Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string(path)?;
     let row = |line: &str| line.split(',').map(|cell| cell.trim().parse()).collect::<Result<Vec<usize>, _>>();
     Ok(text.lines().skip(1).filter(|line| !line.is_empty()).map(row).collect::<Result<_, _>>()?)
 }
 
-/// Numbers from 0 for the distinct values.
+/// Maps the distinct values to consecutive numbers from 0.
 fn renumber(values: impl Iterator<Item = usize>) -> BTreeMap<usize, usize> {
     let mut map: BTreeMap<usize, usize> = values.map(|value| (value, 0)).collect();
     map.values_mut().enumerate().for_each(|(index, value)| *value = index);
     map
 }
 
-/// The fraction of items whose most probable class, and whose most frequent label, is the true one.
+/// Computes the fractions of items whose true class is the most probable class, and the most frequent label.
 fn people(labels: &Path, truth: &Path, streams: SeedTree) -> Result<[f64; 2], Box<dyn std::error::Error>> {
     let (rows, truth) = (numbers(labels)?, numbers(truth)?);
     let maps = [0, 1, 2].map(|column| renumber(rows.iter().map(|row| row[column])));
@@ -124,7 +125,7 @@ fn people(labels: &Path, truth: &Path, streams: SeedTree) -> Result<[f64; 2], Bo
     let mut right = [0.0; 2];
     for row in &truth {
         let number = |map: &BTreeMap<usize, usize>, column: usize| map.get(&row[column]).copied();
-        // An item without labels has no class, and a class without labels is never found.
+        // Items and classes without labels count as errors.
         let Some(item) = number(&maps[1], 0) else { continue };
         let Some(class) = number(&maps[2], 1) else { continue };
         right[0] += f64::from(best(&votes[item]) == class);

@@ -11,7 +11,7 @@ use alphamf_samplers::targets::Gaussian;
 use alphamf_samplers::*;
 use shared::{Outcome, Report, check_options, plot, row};
 
-/// Draws of `1'theta / sqrt(d)` per chain of the sampler, potentials of the first draws, seconds, acceptance.
+/// Draws of `1'theta / sqrt(d)` per chain of the sampler, potentials during burn-in, seconds, acceptance.
 struct Run {
     projections: Vec<Vec<f64>>,
     potentials: Vec<f64>,
@@ -49,7 +49,7 @@ fn run(
     })
 }
 
-/// The paper's effective size, summed over the chains of an ensemble.
+/// Computes the paper's effective size, summed over the chains of an ensemble.
 fn effective(run: &Run) -> f64 {
     run.projections.iter().map(|chain| effective_size_to_lag(chain, 500)).sum()
 }

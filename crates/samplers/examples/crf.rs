@@ -1,8 +1,8 @@
 //! The Bayesian conditional random field of `quasi-newton-mcmc` section 6 (its Table 3): HMC against HMC-BFGS.
 //!
 //! `--data DIR` names the folder that holds `text/train.txt.gz` and `text/test.txt.gz` of CoNLL-2000. The paper's lines
-//! of Usenet FAQs are not available; four labels and 26 features make a model of the same size. `--sentences N` sets the size
-//! of the training set (40), `--runs N` the number of runs (1).
+//! of Usenet FAQs are not available; four labels and 26 features give a model of equal size. `--sentences N` sets the
+//! size of the training set (40), `--runs N` the number of runs (1).
 
 #[path = "shared/crf.rs"]
 mod model;
@@ -18,11 +18,11 @@ use alphamf_samplers::*;
 use model::{Crf, Position};
 use shared::{Outcome, Report, check_options, number, number_option, option, read_gzip, row};
 
-/// Labels: the first word of a noun phrase, its other words, verb phrases, and all else.
+/// Number of labels: first word of a noun phrase, other words of a noun phrase, verb phrase, and other.
 const LABELS: usize = 4;
-/// Classes of parts of speech.
+/// Number of classes of parts of speech.
 const KINDS: usize = 8;
-/// Features: the classes of the previous word, of the word and of the next; a capital letter, a digit.
+/// Number of features: the classes of the previous, the present and the next word, a capital letter, and a digit.
 const FEATURES: usize = 3 * KINDS + 2;
 const VARIANCE: f64 = 100.0;
 const BURN_IN: usize = 1000;
@@ -53,7 +53,7 @@ fn kind(tag: &str) -> usize {
     }
 }
 
-/// The first sentences of a file of words, tags and chunks.
+/// Reads the first `sentences` sentences of a file of words, tags and chunks.
 fn read(path: &Path, sentences: usize) -> Result<Vec<Vec<Position>>, Box<dyn Error>> {
     let text = String::from_utf8(read_gzip(path)?)?;
     let words = |lines: &str| -> Result<Vec<Position>, Box<dyn Error>> {
@@ -75,7 +75,7 @@ fn read(path: &Path, sentences: usize) -> Result<Vec<Vec<Position>>, Box<dyn Err
     text.split("\n\n").filter(|lines| !lines.trim().is_empty()).take(sentences).map(words).collect()
 }
 
-/// The fraction of words of `test` whose most probable label under `theta` is the true one.
+/// Computes the fraction of words of `test` whose most probable label under `theta` is the true one.
 fn accuracy(model: &mut Crf, theta: &[f64], test: &[Vec<Position>]) -> f64 {
     let (mut right, mut all) = (0, 0);
     for sentence in test {
@@ -119,7 +119,7 @@ fn main() -> Outcome {
                 )?),
             };
             let chains = sampler.chains();
-            // Each run has its own start.
+            // Each run starts from its own random state.
             let mut stream = streams.rng(1);
             let start = (0..dimension).map(|_| f64::normal(&mut stream)).collect();
             let mut chain = Chain::new(model.clone(), &mut *sampler, start)?;

@@ -1,9 +1,10 @@
-//! Online latent Dirichlet allocation, `complete-recipe` section 4.2 (its Figure 3): SGLD, SGHMC, SGRLD and SGRHMC on
-//! a stream of documents, each read once.
+//! Online latent Dirichlet allocation, `complete-recipe` section 4.2 (its Figure 3): SGLD, SGHMC, SGRLD and SGRHMC on a
+//! stream of documents, each used once.
 //!
-//! `--corpus NAME` is `simulated` (from known topics; the default), `brown` or `movies`; for the latter two `--data DIR` names the
-//! folder that holds `text/brown_chunks.txt.gz` and `text/movie_reviews.txt.gz`. `--topics N` (50), `--runs N` (3) and `--tuning N`,
-//! the number of documents for the choice of steps (all, at least 500), shorten a run. The paper streams Wikipedia.
+//! `--corpus NAME` is `simulated` (from given topics; the default), `brown` or `movies`. For the latter two,
+//! `--data DIR` names the folder that holds `text/brown_chunks.txt.gz` and `text/movie_reviews.txt.gz`. Smaller values
+//! of `--topics N` (50), `--runs N` (3) and `--tuning N`, the number of documents for the choice of step sizes (all; at
+//! least 500), shorten a run. The paper streams Wikipedia.
 
 #[path = "shared/lda.rs"]
 mod model;
@@ -28,9 +29,9 @@ use shared::{
 const BATCH: usize = 20;
 /// Documents between two evaluations of the perplexity.
 const LOOK: usize = 500;
-/// Documents for the choice of steps, and as many for the perplexity.
+/// Number of held-out documents for the choice of step sizes, and number of those for the reported perplexity.
 const HELD_OUT: usize = 150;
-/// Parameters of both Dirichlet laws; the paper does not give its own.
+/// Concentration of both Dirichlet distributions; the paper does not give its values.
 const PRIOR: f64 = 0.1;
 const SWEEPS: [usize; 2] = [15, 10];
 
@@ -44,7 +45,7 @@ struct Corpus {
     truth: Option<Vec<f64>>,
 }
 
-/// The documents of a file, one a line, without words that occur in fewer than 20 of them or in more than a tenth.
+/// Reads the documents of a file, one per line, without words that occur in fewer than 20 or more than a tenth of them.
 fn read(name: &'static str, topics: usize, path: &Path) -> Result<Corpus, Box<dyn Error>> {
     let text = String::from_utf8(read_gzip(path)?)?;
     let mut found: HashMap<&str, usize> = HashMap::new();
@@ -68,7 +69,7 @@ fn shuffle<X>(items: &mut [X], stream: &mut SeededRng) {
     (1..items.len()).rev().for_each(|last| items.swap(last, stream.random_range(0..=last)));
 }
 
-/// Documents of 80 words from ten topics over 400 words.
+/// Simulates documents of 80 words from ten topics over 400 words.
 fn simulate() -> Corpus {
     const TOPICS: usize = 10;
     const WORDS: usize = 400;
@@ -104,7 +105,7 @@ impl Method {
         (Self::Sgrhmc, "SGRHMC", "0.806"),
     ];
 
-    /// Candidates for the first step.
+    /// Candidate step sizes.
     fn steps(self) -> [f64; 4] {
         match self {
             Self::Sgld => [1e-5, 1e-4, 1e-3, 1e-2],
@@ -114,7 +115,7 @@ impl Method {
         }
     }
 
-    /// The sampler; all but SGRHMC fold their states themselves.
+    /// Builds the sampler. All but SGRHMC mirror negative states themselves.
     fn build(
         self,
         dimension: usize,
@@ -149,7 +150,8 @@ impl Run {
     }
 }
 
-/// The perplexity of every second word of `documents`, given the others of its document and the topics of `theta`.
+/// Computes the perplexity of every second word of `documents`, given the other words of its document and the topics of
+/// `theta`.
 fn perplexity(shape: Shape, documents: &[Document], theta: &[f64]) -> f64 {
     let mut model = Lda::new(shape, 1, SeedTree::new(9));
     let probabilities: Vec<f64> =
@@ -168,7 +170,7 @@ fn run(
     let stream_of_documents = &corpus.documents[2 * HELD_OUT..];
     let shape = shape(corpus);
     let dimension = shape.topics * shape.words;
-    // Near the mean of the prior, with small differences between topics.
+    // Starts near the mean of the prior, with small differences between topics.
     let law = Gamma::new(100.0, PRIOR / 100.0)?;
     let mut noise = streams.rng(1);
     let start: Vec<f64> = (0..dimension).map(|_| law.sample(&mut noise)).collect();
@@ -198,7 +200,7 @@ fn main() -> Outcome {
     check_options(&["--corpus", "--data", "--topics", "--runs", "--tuning"])?;
     let topics = number_option("--topics", 50)?;
     let runs = number_option("--runs", 3)?;
-    // After fewer documents there is no perplexity to choose a step by.
+    // With fewer documents, there is no perplexity by which to choose a step size.
     let tried = number_from("--tuning", usize::MAX, LOOK)?;
     let corpus = option("--corpus").unwrap_or_else(|| "simulated".into());
     let text =

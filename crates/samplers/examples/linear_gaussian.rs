@@ -33,7 +33,7 @@ impl Method {
         (Self::Hamcmc(3), "HAMCMC, M = 3"),
     ];
 
-    /// With steps `first * t^-0.51`; `curvature` is the largest eigenvalue of the Hessian.
+    /// Builds a sampler with step sizes `first * t^-0.51`; `curvature` is the largest eigenvalue of the Hessian.
     fn build(self, model: &LinearGaussian, first: f64, curvature: f64, seed: u64) -> Box<dyn Sampler<f64>> {
         let dimension = Target::<f64>::dimension(model);
         let terms = Target::<f64>::terms(model);
@@ -69,7 +69,8 @@ impl Method {
     }
 }
 
-/// Squared error of the step-weighted mean of the second half of the draws, and seconds, after `20 * 2^k` steps.
+/// Returns the number of steps `20 * 2^k`, the squared error of the step-weighted mean of the second half of the draws,
+/// and seconds.
 fn errors(model: &LinearGaussian, sampler: &mut dyn Sampler<f64>, steps: usize) -> Vec<(usize, f64, f64)> {
     let exact = model.posterior().mean().to_vec();
     let mut model = model.clone();
@@ -130,7 +131,7 @@ fn main() -> Outcome {
                     .collect()
             };
             let grid: Vec<f64> = (0..9).map(|k| 10.0_f64.powf(-2.5 + 0.5 * f64::from(k))).collect();
-            // The error after 640 and 2560 steps, so that a step that first explodes does not win.
+            // The sum of the errors after 640 and 2560 steps, so that a step size that diverges at first is not chosen.
             let score = |first: f64| {
                 let error: f64 = average(first, 2560, 2).iter().rev().step_by(2).take(2).map(|p| p.1).sum();
                 if error.is_nan() { f64::INFINITY } else { error }

@@ -1,7 +1,7 @@
 //! Bayesian logistic regression on five data sets: `quasi-newton-mcmc` Tables 1 and 2.
 //!
-//! `--data DIR` names the folder that holds `logreg5`; without it the sets are synthetic, of the same sizes. `--only NAME,NAME`
-//! runs some of the samplers `HMC`, `HMC-BFGS` and `RMHMC`.
+//! `--data DIR` names the folder that holds `logreg5`; without it, synthetic sets of equal sizes are used.
+//! `--only NAME,NAME` selects among the samplers `HMC`, `HMC-BFGS` and `RMHMC`.
 
 mod shared;
 
@@ -27,14 +27,14 @@ const SETS: [(&str, &str, usize, usize); 5] = [
     ("Ripley", "ripley250_train.csv", 7, 250),
 ];
 
-/// Standardised columns after a column of ones; the label is the last column of the file. Ripley's two inputs
-/// enter with their squares and cubes, as in Girolami and Calderhead (2011).
+/// Reads a data set: a column of ones, then standardised columns. The label is the last column of the file. Ripley's
+/// two inputs enter with their squares and cubes, as in Girolami and Calderhead (2011).
 fn read_csv(path: &Path, cubes: bool) -> Result<Labelled, Box<dyn Error>> {
     let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let mut rows: Vec<Vec<f64>> = Vec::new();
     for line in text.lines() {
         let fields: Result<Vec<f64>, _> = line.split(',').map(|field| field.trim().parse()).collect();
-        // A line that is not all numbers is the header.
+        // A line with a field that is not a number is the header.
         if let Ok(fields) = fields {
             rows.push(fields);
         }
@@ -58,7 +58,7 @@ fn read_csv(path: &Path, cubes: bool) -> Result<Labelled, Box<dyn Error>> {
     Ok((with_ones.collect(), labels))
 }
 
-/// Standard normal inputs after a column of ones, and labels drawn from the model with `N(0, 1)` coefficients.
+/// Generates a column of ones, standard normal inputs, and labels drawn from the model with `N(0, 1)` coefficients.
 fn synthetic(dimension: usize, terms: usize, seed: u64) -> Labelled {
     let mut stream = SeedTree::new(seed).rng(0);
     let truth: Vec<f64> = (0..dimension).map(|_| f64::normal(&mut stream)).collect();
@@ -69,7 +69,7 @@ fn synthetic(dimension: usize, terms: usize, seed: u64) -> Labelled {
     (regressors, labels)
 }
 
-/// The samplers of the five sets.
+/// The compared samplers.
 #[derive(Clone, Copy, PartialEq)]
 enum Method {
     Hmc,
@@ -78,14 +78,14 @@ enum Method {
 }
 
 impl Method {
-    /// Name, sampler and its values in the paper's Table 1.
+    /// Sampler, name, and minimum / mean / maximum effective size in the paper's Table 1.
     const ALL: [(Self, &'static str, &'static str); 3] = [
         (Self::Hmc, "HMC", "3312 / 3862 / 4445"),
         (Self::HmcBfgs, "HMC-BFGS", "3643 / 4541 / 4993"),
         (Self::Rmhmc, "RMHMC", "4819 / 4950 / 5000"),
     ];
 
-    /// Runs, steps of burn-in and draws: fewer for RMHMC, whose steps are costly.
+    /// Returns the numbers of runs, burn-in steps and draws: fewer for RMHMC, whose steps are costly.
     fn lengths(self) -> (u64, usize, usize) {
         if self == Self::Rmhmc { (1, 100, 200) } else { (2, 1000, 5000) }
     }
@@ -112,10 +112,10 @@ impl Method {
     }
 }
 
-/// Number of draws for which effective sizes are stated.
+/// Number of draws to which effective sizes are scaled.
 const STATED: usize = 5000;
 
-/// Least, mean and largest effective size per [`STATED`] draws of a method on a set, and seconds for as many.
+/// Measures a method on a set: minimum, mean and maximum effective size, and seconds, all per [`STATED`] draws.
 fn mixing(method: Method, target: &LogisticRegression, dimension: usize) -> Result<[f64; 4], Box<dyn Error>> {
     let (runs, burn_in, draws) = method.lengths();
     let mut total = [0.0; 4];

@@ -16,7 +16,7 @@ use shared::{Outcome, Report, check_options, option, plot, read_gzip, row};
 
 type Labelled = (Vec<f64>, Vec<bool>);
 
-/// Images scaled to [0, 1] after a one, and whether each is a nine.
+/// Reads images, scaled to [0, 1] after a one, and labels: whether each is a nine.
 fn read_mnist(folder: &Path, part: &str) -> Result<Labelled, Box<dyn Error>> {
     let images = read_gzip(&folder.join(format!("{part}-images.idx3.gz")))?;
     let labels = read_gzip(&folder.join(format!("{part}-labels.idx1.gz")))?;
@@ -26,16 +26,16 @@ fn read_mnist(folder: &Path, part: &str) -> Result<Labelled, Box<dyn Error>> {
     Ok((regressors.collect(), labels[8..].iter().map(|&label| label == 1).collect()))
 }
 
-/// The step of gradient descent: below twice the inverse of the largest curvature, which is that at zero.
+/// Step size of gradient descent, below twice the inverse of the largest curvature, which occurs at zero.
 const DESCENT: f64 = 1e-5;
 
-/// The fraction of misclassified images, by the probabilities that each is a nine.
+/// Computes the fraction of misclassified images from the probabilities that each is a nine.
 fn error(nines: &[f64], truth: &[bool]) -> f64 {
     let wrong = nines.iter().zip(truth).filter(|(nine, truth)| (**nine > 0.5) != **truth);
     wrong.count() as f64 / truth.len() as f64
 }
 
-/// Adds to `nines` the probability that each image of `test` is one, times `weight`.
+/// Adds the probability that each image of `test` is a nine, times `weight`, to `nines`.
 fn classify(theta: &[f64], test: &[f64], weight: f64, nines: &mut [f64]) {
     for (nine, image) in nines.iter_mut().zip(test.chunks_exact(theta.len())) {
         let activation: f64 = image.iter().zip(theta).map(|(x, t)| x * t).sum();
@@ -46,8 +46,8 @@ fn classify(theta: &[f64], test: &[f64], weight: f64, nines: &mut [f64]) {
 fn main() -> Outcome {
     check_options(&["--data"])?;
     const DRAWS: usize = 100;
-    /// Burn-in ends where the mean of the potential over the last quarter is less than [`FLAT`] below that over the one before,
-    /// which is asked every so many steps.
+    /// Steps between checks for the end of burn-in. It ends when the mean of the potential over the last quarter is
+    /// less than [`FLAT`] below the mean over the quarter before.
     const WINDOW: usize = 50;
     const FLAT: f64 = 5.0;
     const MAX_TRACE: usize = 5000;

@@ -1,9 +1,9 @@
-//! Logistic regression on many synthetic observations, `newtonian` section 4.1 and Table 1: 40 coefficients of one site
-//! and a constant of its own, as in the paper, beside NUTS.
+//! Logistic regression on many synthetic observations, `newtonian` section 4.1 and Table 1: 40 coefficients in one site
+//! and a constant in another, as in the paper, compared with NUTS.
 //!
-//! `--rows N` is the number of observations, default 10,000 (half the paper's 20,000, of which it holds out the other half);
-//! above [`HELD`] they are generated again in every pass. `--draws N` limits the samples to fewer than the paper's 1000,
-//! `--passes N` limits the passes of NUTS over the data instead.
+//! `--rows N` is the number of observations, default 10,000 (the paper holds out half of 20,000); above [`HELD`] they
+//! are generated again in every pass. `--draws N` limits the samples to fewer than the paper's 1000, `--passes N`
+//! limits the passes of NUTS over the data instead.
 
 #[path = "shared/counted.rs"]
 mod counted;
@@ -25,10 +25,10 @@ const HELD_OUT: usize = 10_000;
 const HELD: usize = 1_000_000;
 /// Observations per chunk.
 const CHUNK: usize = 2_000;
-/// Weights below this do not change a sum.
+/// Limit below which weights do not change a sum.
 const NEGLIGIBLE: f64 = 1e-17;
 
-/// The posterior given observations that come in chunks.
+/// The posterior given observations in chunks.
 struct Chunked {
     truth: Vec<f64>,
     terms: usize,
@@ -60,8 +60,8 @@ impl Chunked {
         (inputs, labels)
     }
 
-    /// One pass: `each` receives the inputs, the term of the potential, its slope and its curvature along the activation.
-    /// Returns the potential.
+    /// Runs one pass and returns the potential. `each` receives the inputs of an observation, and the slope and the
+    /// curvature of its term along the activation.
     fn pass(&self, theta: &[f64], mut each: impl FnMut(&[f64], f64, f64)) -> f64 {
         let mut potential: f64 = (0..DIMENSION).map(|row| 0.5 * precision(row) * theta[row].powi(2)).sum();
         for index in 0..self.chunks() {
@@ -78,7 +78,7 @@ impl Chunked {
                 for (x, theta) in x.chunks(8).zip(theta.chunks(8)) {
                     lanes.iter_mut().zip(x).zip(theta).for_each(|((lane, x), theta)| *lane += x * theta);
                 }
-                // Of the label that was not drawn.
+                // Activation of the label that was not drawn.
                 let sum = lanes.iter().sum::<f64>();
                 let activation = if label { -sum } else { sum };
                 let small = (-activation.abs()).exp();
@@ -93,7 +93,7 @@ impl Chunked {
     }
 }
 
-/// Of the prior.
+/// Returns the prior precision of a coefficient.
 fn precision(row: usize) -> f64 {
     if row == 0 { 0.01 } else { 0.16 }
 }
@@ -191,7 +191,8 @@ fn main() -> Outcome {
         count.set(0);
         let (clock, mut trace) = (Instant::now(), Vec::new());
         let mut learning = 0;
-        // The first half is burn-in: NUTS adapts its step, Newtonian Monte Carlo takes every step far downhill.
+        // The first half is burn-in: NUTS adapts its step size, and Newtonian Monte Carlo accepts every proposal that
+        // lowers the potential considerably.
         let most = if is_newtonian || passes == usize::MAX { draws } else { usize::MAX };
         while trace.len() < most && count.get() < passes {
             let adapts = trace.len() < most / 2 && count.get() < passes / 2;

@@ -1,5 +1,5 @@
-//! A new sampler in ten lines: Langevin dynamics with a constant curl `Q`, which keep the stationary law and mix faster
-//! than without it (`complete-recipe` section 2 allows any `D` and `Q`).
+//! A new sampler in ten lines: Langevin dynamics with a constant curl matrix `Q`, which preserve the stationary
+//! distribution and mix faster than with `Q = 0` (`complete-recipe` section 2 allows any `D` and `Q`).
 
 use alphamf_samplers::random::SeedTree;
 use alphamf_samplers::recipe::{Langevin, Recipe, RecipeSampler};
@@ -10,7 +10,7 @@ struct Turning(f64);
 
 impl Recipe for Turning {
     fn matrix(&mut self, _: &mut dyn Target<f64>, _: &[f64], matrix: &mut [f64]) {
-        // Column by column: D is one, Q turns the first unknown against the second.
+        // Column-major: D is the identity, and Q rotates the first unknown towards the second.
         matrix.copy_from_slice(&[1.0, self.0, -self.0, 1.0]);
     }
 }

@@ -1,7 +1,7 @@
 //! Probabilistic matrix factorisation of movie ratings: `quasi-newton-hmc` section 5.3, Table 3.
 //!
-//! `--data DIR` names the folder of `train.csv.gz` and `test.csv.gz`, lines of `movie,user,rating` after a head;
-//! MovieLens 1M may not be passed on. `--draws N` takes another number of draws.
+//! `--data DIR` names the folder of `train.csv.gz` and `test.csv.gz`, lines of `movie,user,rating` after a header;
+//! MovieLens 1M must not be redistributed. `--draws N` sets the number of averaged draws.
 
 mod shared;
 
@@ -25,16 +25,16 @@ const FACTORS: usize = 10;
 /// Index of the users' first factor.
 const SPLIT: usize = MOVIES * FACTORS;
 const UNKNOWNS: usize = (MOVIES + USERS) * FACTORS;
-/// The precision of a rating, as in the demonstration of Salakhutdinov and Mnih (2008).
+/// Precision of a rating, as in the demonstration of Salakhutdinov and Mnih (2008).
 const PRECISION: f64 = 2.0;
-/// The paper's step, and enough draws to see its effect.
+/// Step size of the paper, and a number of draws that shows its effect.
 const PUBLISHED: (f64, usize) = (0.01, 20);
-/// Draws of burn-in, in which the step adapts.
+/// Draws of burn-in, which adapts the step size.
 const BURN_IN: usize = 60;
-/// Averaged draws.
+/// Default number of averaged draws.
 const DRAWS: usize = 150;
 
-/// Where the factors of movie and user begin, and the rating.
+/// Indices of the first factor of the movie and of the user, and the rating.
 type Rating = (usize, usize, f64);
 /// The factors of a movie or a user.
 type Factors = [f64; FACTORS];
@@ -55,7 +55,7 @@ fn read(path: &Path) -> Result<Vec<Rating>, Box<dyn Error>> {
     lines.map(rating).collect()
 }
 
-/// The factors that begin at an index.
+/// Returns the factors from index `start`.
 fn factors(theta: &[f64], start: usize) -> &Factors {
     theta[start..].first_chunk().expect("every index of a rating was checked")
 }
@@ -65,7 +65,7 @@ fn factors_mut(theta: &mut [f64], start: usize) -> &mut Factors {
 }
 
 fn dot(a: &Factors, b: &Factors) -> f64 {
-    // In lanes, as the compiler may not reorder floating-point sums.
+    // Two partial sums, as the compiler may not reorder floating-point sums.
     let (a, b) = (a.as_chunks::<2>().0, b.as_chunks::<2>().0);
     let sums = a.iter().zip(b).fold([0.0; 2], |sums, (a, b)| [sums[0] + a[0] * b[0], sums[1] + a[1] * b[1]]);
     sums[0] + sums[1]
@@ -79,7 +79,8 @@ fn add(sum: &mut Factors, factor: f64, term: &Factors) {
     sum.iter_mut().zip(term).for_each(|(sum, term)| *sum += factor * term);
 }
 
-/// `PRECISION / 2 sum (m'u - rating)^2`, and Gaussian priors of the factors of movies and users.
+/// Posterior with potential `PRECISION / 2 sum (m'u - rating)^2` and Gaussian priors of the factors of movies and
+/// users.
 struct Factorisation<'a> {
     /// Sorted by user: a user's factors are loaded and stored once.
     ratings: &'a [Rating],
@@ -125,7 +126,7 @@ impl Target<f64> for Factorisation<'_> {
     }
 }
 
-/// Root mean square error of predictions, cut off at the ends of the scale.
+/// Computes the root mean square error of predictions, clamped to the rating scale.
 fn error(predictions: impl Iterator<Item = f64>, mean: f64, held_out: &[Rating]) -> f64 {
     let errors = predictions
         .zip(held_out)
@@ -133,8 +134,8 @@ fn error(predictions: impl Iterator<Item = f64>, mean: f64, held_out: &[Rating])
     (errors.sum::<f64>() / held_out.len() as f64).sqrt()
 }
 
-/// The demonstration's: 50 passes of gradient descent with momentum 0.8 over batches of a ninth, each rating with a
-/// hundredth of its factors' squares.
+/// Maximises the posterior as in the demonstration: 50 passes of gradient descent with momentum 0.8 over nine batches,
+/// with a weight decay of 0.01 per rating.
 fn maximise(ratings: &mut [Rating], stream: &mut SeededRng) -> Vec<f64> {
     let mut theta: Vec<f64> =
         (0..UNKNOWNS).map(|_| -> f64 { StandardNormal.sample(stream) }).map(|x| 0.1 * x).collect();
@@ -174,7 +175,7 @@ fn main() -> Outcome {
     let start = Instant::now();
     let best = maximise(&mut ratings, &mut streams.rng(0));
     let maximising = start.elapsed().as_secs_f64();
-    // Neighbours in memory are met one after the other.
+    // Sorted by user, as [`Factorisation`] expects, and by movie for locality in memory.
     ratings.sort_by_key(|&(movie, user, _)| (user, movie));
     let found = error(held_out.iter().map(|&(movie, user, _)| product(&best, movie, user)), mean, &held_out);
     // Priors fitted to the factors.

@@ -52,13 +52,13 @@ impl Metric<f64> for Naive {
     }
 }
 
-/// Means and standard error over runs.
+/// Computes the mean over runs and its standard error.
 fn mean_and_error(values: &[f64]) -> [f64; 2] {
     let (mean, variance) = mean_and_variance(values);
     [mean, (variance / values.len() as f64).sqrt()]
 }
 
-/// KL on a 2-D grid at the given numbers of steps.
+/// Measures the KL divergence on a 2-D grid at the given numbers of steps.
 fn banana(name: &str, checkpoints: &[usize], seed: u64) -> Result<Vec<f64>, SamplerError> {
     const CELLS: usize = 30;
     let cell = |x: f64, low: f64, high: f64| {

@@ -1,9 +1,8 @@
-//! Robust regression with Student-t noise, `newtonian` section 4.1 and Table 2: 40 slopes, Newtonian Monte Carlo beside
-//! NUTS.
+//! Robust regression with Student-t noise, `newtonian` section 4.1 and Table 2: 40 slopes, Newtonian Monte Carlo
+//! compared with NUTS.
 //!
-//! `--rows N` is the number of observations, default 10,000 (half the paper's 20,000, of which it holds out the other half).
-//! `--draws N` limits the samples to fewer than the paper's 1000, `--passes N` limits the passes of NUTS over the data
-//! instead.
+//! `--rows N` is the number of observations, default 10,000 (the paper holds out half of 20,000). `--draws N` limits
+//! the samples to fewer than the paper's 1000, `--passes N` limits the passes of NUTS over the data instead.
 
 #[path = "shared/counted.rs"]
 mod counted;
@@ -36,7 +35,7 @@ fn main() -> Outcome {
         let start = regressors.len();
         regressors.extend((0..SLOPES).map(|_| 10.0 * normal()));
         let mean: f64 = alpha + regressors[start..].iter().zip(&slopes).map(|(x, b)| x * b).sum::<f64>();
-        // Student-t: a normal over the root of a chi-squared divided by its degrees of freedom.
+        // Student-t: a normal variate divided by the square root of chi-squared / degrees of freedom.
         let chi: f64 = (0..nu).map(|_| normal().powi(2)).sum();
         observations.push(mean + sigma * normal() / (chi / f64::from(nu)).sqrt());
     }
@@ -63,7 +62,7 @@ fn main() -> Outcome {
             chain.adapt(false);
             chain.run(draws - trace.len(), |draw| trace.push(held_out(draw.theta)));
             last.extend_from_slice(chain.state());
-            // Four sites, before and after the move; potential, gradient and Hessian are read one after the other.
+            // Eight passes per sample: four sites are expanded before and after their move.
             ("Newtonian Monte Carlo", 8 * trace.len())
         } else {
             let settings = NutsSettings { step_size: 0.1 / (terms as f64).sqrt(), ..NutsSettings::default() };

@@ -157,7 +157,7 @@ fn it_is_the_library_bit_for_bit_at_every_rate_and_block_size() {
 }
 
 #[test]
-fn what_is_late_is_late_by_what_is_told_and_the_mix_is_in_time() {
+fn the_delay_is_the_reported_one_and_the_mix_is_in_time() {
     for rate in [8_000.0, 44_100.0, 48_000.0, 96_000.0, 192_000.0] {
         let channels = [sound(rate as usize / 2, 3)];
         for change in [now(BYPASS, 1.0), now(MIX, 0.0)] {
@@ -219,7 +219,7 @@ fn a_project_is_found_as_it_was_saved() {
 }
 
 #[test]
-fn noise_that_is_shown_is_taken_out() {
+fn learned_noise_is_removed() {
     let level = |samples: &[f32]| samples.iter().map(|x| x * x).sum::<f32>() / samples.len() as f32;
     let hum: Vec<f32> =
         (0..16_000).map(|n| 0.1 * (1..6).map(|k| (n as f32 * 0.06 * k as f32).sin()).sum::<f32>()).collect();

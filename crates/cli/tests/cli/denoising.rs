@@ -10,7 +10,7 @@ use std::path::Path;
 fn the_demo_clip_gets_cleaner_and_keeps_its_format() {
     let folder = Folder::new();
     let (input, output) = (demo("demo-noisy.wav"), folder.join("voice.wav"));
-    let summary = said(denoise([&input, &output]), 0);
+    let summary = stderr_of(denoise([&input, &output]), 0);
     for word in ["voice.wav", "s of audio", "SNR", "noise", "dBFS before", "dBFS after"] {
         assert!(summary.contains(word), "{summary}");
     }
@@ -34,7 +34,7 @@ fn clipped_samples_are_restored_on_request() {
     let run = |options: &[&str], code| {
         let mut command = denoise([&input, &output]);
         command.arg("--force").args(options);
-        said(command, code)
+        stderr_of(command, code)
     };
     assert!(run(&[], 0).contains(" clipped input samples (--declip restores them)"));
     let summary = run(&["--declip", "--floor-db=0"], 0);
@@ -226,8 +226,8 @@ fn the_noise_can_be_estimated_from_a_section() {
         denoise([&input, &output]).arg(format!("--noise-from={stretch}")).assert().code(USAGE);
     }
     let negative = denoise([&input, &output]).args(["--noise-from", "-1..1"]).assert().code(USAGE);
-    let said = String::from_utf8_lossy(&negative.get_output().stderr).into_owned();
-    assert!(said.contains("'-1..1'") && said.contains("expected START..END in seconds"), "{said}");
+    let stderr = String::from_utf8_lossy(&negative.get_output().stderr).into_owned();
+    assert!(stderr.contains("'-1..1'") && stderr.contains("expected START..END in seconds"), "{stderr}");
     fails(&[Path::new("-"), &output], &["--force", "--noise-from", "0..1"], USAGE, &["needs a file"]);
     write(&input, spec(16_000, 1), noisy.iter().enumerate().map(|(n, &x)| if n < 9_000 { 0.0 } else { x }));
     fails(&[&input, &output], &["--force", "--noise-from", "..0.5"], USAGE, &["in.wav", "silent"]);

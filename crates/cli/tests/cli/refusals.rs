@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 fn a_number_that_is_none_is_answered_with_an_example() {
     for value in ["0,8", "80%"] {
         let assert = denoise(["in.wav", "out.wav", "--mix", value]).assert().code(USAGE);
-        let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
         let expected =
             format!("invalid value '{value}' for '--mix <FRACTION>': expected a number such as 0.8");
-        assert!(said.contains(&expected) && !said.contains("literal"), "{said}");
+        assert!(stderr.contains(&expected) && !stderr.contains("literal"), "{stderr}");
     }
     for (option, value) in [("--iterations", "8.5"), ("--burn-in", "-1"), ("--noise-rank", "few")] {
         let assert = denoise(["in.wav", "out.wav", option, value]).assert().code(USAGE);
-        let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
         let expected = format!(
             "invalid value '{value}' for '{option} <N>': expected a whole number such as 8, not below 0"
         );
-        assert!(said.contains(&expected), "{said}");
+        assert!(stderr.contains(&expected), "{stderr}");
     }
 }
 
@@ -37,14 +37,14 @@ fn numbers_below_zero_are_values() {
     ] {
         for option in options {
             let assert = denoise(arguments).args([option, "-1"]).assert().code(USAGE);
-            let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
-            assert!(said.contains(option) && said.contains("expected"), "{option}: {said}");
+            let stderr = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+            assert!(stderr.contains(option) && stderr.contains("expected"), "{option}: {stderr}");
         }
     }
     for threads in ["0", "1025", "two"] {
         let assert = denoise(["in.wav", "out.wav", "--threads", threads]).assert().code(USAGE);
-        let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
-        assert!(said.contains("'--threads <N>': expected a whole number from 1 to 1024"), "{said}");
+        let stderr = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(stderr.contains("'--threads <N>': expected a whole number from 1 to 1024"), "{stderr}");
     }
 }
 
@@ -79,7 +79,7 @@ fn line_breaks_in_names_are_shown() {
     let folder = Folder::new();
     let [input, other] = ["a\nb.wav", "c\nd.wav"].map(|name| folder.join(name));
     fails(&[&input, &folder.join("out.wav")], &[], INPUT, &["a\\nb.wav: no such file"]);
-    let message = said(denoise([&input, &other, Path::new("-o"), &folder.join("out")]), INPUT);
+    let message = stderr_of(denoise([&input, &other, Path::new("-o"), &folder.join("out")]), INPUT);
     assert!(message.contains("  failed: no such file\n"), "the name has a column of its own: {message}");
 }
 

@@ -17,16 +17,16 @@ fn record_of(options: &[&str]) -> (serde_json::Value, String) {
 
 #[test]
 fn the_record_has_the_counts_of_the_sampler() {
-    let (record, said) = record_of(&[]);
+    let (record, stderr) = record_of(&[]);
     assert_eq!(record["settings"]["sampling"]["sampler"], "hamcmc");
     let sampler = &record["files"][0]["sampler"];
     assert!(sampler["step_size"].as_f64().is_some_and(|step| step > 0.0), "{sampler}");
     // Three chains have two pairs.
     assert!(sampler["usable_pairs"].as_f64().is_some_and(|pairs| (0.5..=2.0).contains(&pairs)), "{sampler}");
     assert!(sampler["mirrored_fraction"].is_null() && sampler["impulse_acceptance"].is_null(), "{sampler}");
-    assert!(!said.contains("trained with alpha"), "{said}");
+    assert!(!stderr.contains("trained with alpha"), "{stderr}");
 
-    let (record, said) = record_of(&["--method", "published", "--seed", "3"]);
+    let (record, stderr) = record_of(&["--method", "published", "--seed", "3"]);
     let settings = &record["settings"];
     let sampling = &settings["sampling"];
     assert_eq!((&settings["seed"], &sampling["sampler"]), (&3.into(), &"hamcmc".into()));
@@ -45,7 +45,7 @@ fn the_record_has_the_counts_of_the_sampler() {
     within("usable_pairs", 1.5, 2.6);
     within("mirrored_fraction", 0.004, 0.016);
     within("impulse_acceptance", 0.75, 0.85);
-    assert!(said.contains("trained with alpha 0.8") && said.contains("expects 1.2"), "{said}");
+    assert!(stderr.contains("trained with alpha 0.8") && stderr.contains("expects 1.2"), "{stderr}");
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn levels_of_several_blocks_are_one_table_and_a_run_that_fails_leaves_none() {
     assert!(starts.len().is_multiple_of(200) && starts.is_sorted(), "{}", starts.len());
     let bands = starts.len() / 200;
     assert!(starts.iter().enumerate().all(|(row, &start)| start == (row / bands) as f64 / 10.0));
-    let said = denoise([&input, &output]).args(FAST).args(["--levels", "-"]).assert().success();
-    assert!(said.get_output().stdout == table.as_bytes());
+    let stderr = denoise([&input, &output]).args(FAST).args(["--levels", "-"]).assert().success();
+    assert!(stderr.get_output().stdout == table.as_bytes());
     let bytes = fs::read(&input).unwrap();
     fs::write(&input, &bytes[..bytes.len() - 1_000]).unwrap();
     [&output, &levels].into_iter().for_each(|path| fs::remove_file(path).unwrap());
@@ -237,18 +237,18 @@ fn manual_and_completions_have_the_options() {
 fn a_recording_without_speech_is_named() {
     let folder = Folder::new();
     let (input, output) = (folder.join("in.wav"), folder.join("out.wav"));
-    let said = |input: &Path| {
+    let messages = |input: &Path| {
         let mut command = denoise([input, &output]);
         command.args(["--force", "--quality", "fast"]);
-        said(command, 0)
+        stderr_of(command, 0)
     };
     write(&input, spec(16_000, 1), hiss(48_000).map(|x| 0.1 * x));
     assert!(
-        said(&input).contains("no speech found (if there is a voice, try --no-neural)"),
+        messages(&input).contains("no speech found (if there is a voice, try --no-neural)"),
         "{}",
-        said(&input)
+        messages(&input)
     );
-    assert!(!said(&demo("demo-noisy.wav")).contains("no speech found"));
+    assert!(!messages(&demo("demo-noisy.wav")).contains("no speech found"));
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn the_log_has_levels() {
     let log = |level: &str| {
         let mut command = denoise([&input, &output]);
         command.args(["--force", "--quality", "fast", "--log", level]);
-        said(command, 0)
+        stderr_of(command, 0)
     };
     assert!(log("info").contains("dictionary"));
     for level in ["error", "warn"] {
@@ -411,8 +411,8 @@ fn the_speech_track_suits_every_recording() {
     assert_eq!((slots(&json, 0), slots(&json, 1)), (100, 100));
     assert!(json["channels"][1]["segments"].as_array().unwrap().is_empty(), "a silent channel");
     // Standard output, and a format other than that of the file extension.
-    let said = denoise([&input, &output]).args(FAST).args(["--speech", "-"]).assert().success();
-    assert!(said.get_output().stdout.starts_with(b"{\"file\":\"in.wav\""));
+    let stderr = denoise([&input, &output]).args(FAST).args(["--speech", "-"]).assert().success();
+    assert!(stderr.get_output().stdout.starts_with(b"{\"file\":\"in.wav\""));
     let format = ["--speech", file, "--speech-format", "textgrid", "--channels", "separate"];
     denoise([&input, &output]).args(FAST).args(format).assert().success();
     let tiers = tiers(&fs::read_to_string(&track).unwrap());

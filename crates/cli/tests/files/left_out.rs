@@ -43,7 +43,7 @@ fn a_folder_that_cannot_be_read_does_not_stop_the_rest() {
     let small = ["-q", "--rank", "2", "--iterations", "2"];
     let mut train = denoise([Path::new("train"), &inputs, Path::new("-o"), &model]);
     train.args(small);
-    let message = said(train, INPUT);
+    let message = stderr_of(train, INPUT);
     assert!(model.is_file() && message.contains(named) && message.contains(reason), "{message}");
     let pairs = [Path::new("--clean"), &clean, Path::new("--noisy"), &inputs];
     let eval = |arguments: &[&Path]| {

@@ -24,5 +24,5 @@ fn recording(path: &Path) {
 fn table(arguments: &[&Path], options: &[&str], code: i32) -> String {
     let mut command = denoise(arguments);
     command.args(["--quality", "fast"]).args(options);
-    said(command, code)
+    stderr_of(command, code)
 }

@@ -46,13 +46,13 @@ fn names_of_a_list_are_looked_up_beside_it() {
     let list = folder.join("lists/list.txt");
     fs::write(&list, "a.wav\r\nb/c.wav\n").unwrap();
     let run = |arguments: &[&str], code| folder.run(arguments, code);
-    let said = run(&["--manifest", "lists/list.txt", "-o", "voices"], 0);
-    assert!(said.contains("2 denoised"), "{said}");
+    let stderr = run(&["--manifest", "lists/list.txt", "-o", "voices"], 0);
+    assert!(stderr.contains("2 denoised"), "{stderr}");
     assert!(folder.join("voices/a.wav").is_file() && folder.join("voices/b/c.wav").is_file());
     // The list is in Latin-1.
     fs::write(&list, b"a.wav\nGr\xfc\xdfe.wav\n").unwrap();
-    let said = run(&["--manifest", "lists/list.txt", "-o", "other"], INPUT);
-    assert!(said.contains("list.txt") && said.contains("line 2: not UTF-8 text"), "{said}");
+    let stderr = run(&["--manifest", "lists/list.txt", "-o", "other"], INPUT);
+    assert!(stderr.contains("list.txt") && stderr.contains("line 2: not UTF-8 text"), "{stderr}");
 }
 
 #[test]
@@ -70,8 +70,8 @@ fn results_of_a_manifest_are_one_of_its_kind() {
         json!({"audio_filepath": "b/c.wav", "duration": 0.5, "offset": 0.25, "text": "three"}),
     ];
     write_lines(&folder.join("in/train.json"), &entries);
-    let said = run(&["--manifest", "in/train.json", "-o", "voices"], INPUT);
-    assert!(said.contains("2 denoised, 0 skipped, 1 failed"), "{said}");
+    let stderr = run(&["--manifest", "in/train.json", "-o", "voices"], INPUT);
+    assert!(stderr.contains("2 denoised, 0 skipped, 1 failed"), "{stderr}");
     let expected = [
         json!({"audio_filepath": output("voices/a.wav"), "duration": 0.5, "text": "one"}),
         json!({"audio_filepath": output("voices/b/c.wav"), "duration": 0.5, "offset": 0.25, "text": "three"}),
@@ -90,8 +90,8 @@ fn results_of_a_manifest_are_one_of_its_kind() {
     // Several cuts of one recording. Each shard writes its own manifest.
     let cuts = [cut("a-1", 0.0, "in/a.wav"), cut("a-2", 0.25, "in/a.wav"), cut("c-1", 0.0, "in/b/c.wav")];
     write_lines(&folder.join("cuts.jsonl.gz"), &cuts);
-    let said = run(&["--manifest", "cuts.jsonl.gz", "-o", "cut"], 0);
-    assert!(said.contains("2 denoised"), "{said}");
+    let stderr = run(&["--manifest", "cuts.jsonl.gz", "-o", "cut"], 0);
+    assert!(stderr.contains("2 denoised"), "{stderr}");
     let (first, second) = (output("cut/in/a.wav"), output("cut/in/b/c.wav"));
     let expected = [cut("a-1", 0.0, &first), cut("a-2", 0.25, &first), cut("c-1", 0.0, &second)];
     assert_eq!(read_lines(&folder.join("cut/cuts.jsonl.gz")), expected);
@@ -107,13 +107,15 @@ fn results_of_a_manifest_are_one_of_its_kind() {
     // The manifest itself is an input, so --force does not overwrite it.
     fs::create_dir(folder.join("same")).unwrap();
     write_lines(&folder.join("same/train.json"), &[json!({"audio_filepath": "in/a.wav"})]);
-    let said = run(&["--manifest", "same/train.json", "-o", "same", "--force"], OUTPUT);
-    assert!(said.contains("train.json"), "{said}");
+    let stderr = run(&["--manifest", "same/train.json", "-o", "same", "--force"], OUTPUT);
+    assert!(stderr.contains("train.json"), "{stderr}");
     write_lines(&folder.join("bad.json"), &[entries[0].clone(), json!({"audio_filepath": 1})]);
-    let said = run(&["--manifest", "bad.json", "-o", "bad"], INPUT);
+    let stderr = run(&["--manifest", "bad.json", "-o", "bad"], INPUT);
     assert!(
-        said.contains("bad.json") && said.contains(": line 2: ") && said.trim_end().lines().count() == 1,
-        "{said}"
+        stderr.contains("bad.json")
+            && stderr.contains(": line 2: ")
+            && stderr.trim_end().lines().count() == 1,
+        "{stderr}"
     );
 }
 

@@ -117,7 +117,7 @@ fn names_are_one_however_they_are_spelled() {
     let run = |arguments: &[&str], list: &str| {
         let mut command = denoise(arguments);
         command.args(["--quality", "fast"]).current_dir(folder.0.path()).write_stdin(list);
-        said(command, 0)
+        stderr_of(command, 0)
     };
     // Paths as listed by `find .`.
     let message = run(&["--manifest", "-", "-o", "listed"], "./in/a.wav\n./in/b/c.wav\nin/a.wav\n");

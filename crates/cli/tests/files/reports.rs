@@ -14,7 +14,7 @@ fn mistyped_commands_and_values_get_a_suggestion() {
     fails(&[Path::new("trian"), folder.0.path()], &[], USAGE, &["trian", "did you mean `denoise train`"]);
     let merge = ["--live", "merge", "s.json"].map(Path::new);
     fails(&merge, &[], USAGE, &["options follow the command: use `denoise merge [OPTIONS]`"]);
-    let message = |arguments: &[&str]| said(denoise(arguments), USAGE);
+    let message = |arguments: &[&str]| stderr_of(denoise(arguments), USAGE);
     let seed = message(&["a.wav", "b.wav", "--seed", "-1"]);
     assert!(seed.contains("whole number from 0 to") && !seed.contains("tip"), "{seed}");
     let path = input.to_str().unwrap();
@@ -48,19 +48,19 @@ fn losses_are_reported_by_training_and_evaluation() {
     bytes[middle..middle + 100].fill(0);
     fs::write(noisy.join("a.flac"), bytes).unwrap();
     let path = Path::new;
-    let said = |arguments: &[&Path], options: &[&str], code: i32| {
+    let run = |arguments: &[&Path], options: &[&str], code: i32| {
         let mut command = denoise(arguments);
         command.args(options);
-        said(command, code)
+        stderr_of(command, code)
     };
     let words = "a.flac: 1 damaged or missing packet, 4096 samples replaced with silence";
 
     let train = [path("train"), &noisy, path("-o"), &model];
     let small = ["--rank", "2", "--iterations", "2"];
-    let strict = said(&train, &[&small[..], &["--strict"]].concat(), INPUT);
+    let strict = run(&train, &[&small[..], &["--strict"]].concat(), INPUT);
     assert!(strict.contains(words) && strict.contains("--strict") && !model.exists(), "{strict}");
-    let told = said(&train, &small, 0);
-    assert!(told.contains(words) && model.exists(), "{told}");
+    let stderr = run(&train, &small, 0);
+    assert!(stderr.contains(words) && model.exists(), "{stderr}");
 
     let (scores, journal) = (folder.join("scores.json"), folder.join("run.jsonl"));
     let eval = [
@@ -77,13 +77,13 @@ fn losses_are_reported_by_training_and_evaluation() {
     let fast = ["--quality", "fast", "--force"];
     // The second run reads the losses from the journal.
     for _ in 0..2 {
-        let told = said(&eval, &fast, 0);
-        assert!(told.contains("1 file scored without their damaged") && told.contains(words), "{told}");
+        let stderr = run(&eval, &fast, 0);
+        assert!(stderr.contains("1 file scored without their damaged") && stderr.contains(words), "{stderr}");
         let record: Value = serde_json::from_slice(&fs::read(&scores).unwrap()).unwrap();
         let losses = record["evaluations"][0]["files"][0]["losses"][0].as_str().unwrap();
         assert!(losses.ends_with(words), "{losses}");
     }
-    let strict = said(&eval, &[&fast[..], &["--strict"]].concat(), INPUT);
+    let strict = run(&eval, &[&fast[..], &["--strict"]].concat(), INPUT);
     assert!(strict.contains("1 file could not be scored") && strict.contains(words), "{strict}");
 }
 
@@ -98,7 +98,7 @@ fn training_continues_without_bad_files() {
     let small = ["--rank", "4", "--iterations", "4", "--window", "0.032"];
     let mut trained = train(&model);
     trained.args(small);
-    let message = said(trained, INPUT);
+    let message = stderr_of(trained, INPUT);
     assert!(message.contains("left out: ") && message.contains("bad.wav") && message.contains("in 1 file,"));
     train(&folder.join("none")).args(small).arg("--strict").assert().code(INPUT);
     assert!(model.exists() && !folder.join("none").exists());

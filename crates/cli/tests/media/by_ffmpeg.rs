@@ -51,12 +51,12 @@ fn video_is_copied_and_its_audio_replaced() {
         output.stdout
     };
     assert_eq!(hashes("talk.mkv"), hashes("clean.mkv"), "the pictures are not touched");
-    let said = tags(folder.path(), "clean.mkv");
+    let stderr = tags(folder.path(), "clean.mkv");
     for (tag, place) in
         [("language=fre", 0), ("title=pictures", 0), ("language=deu", 1), ("title=a = voice", 1)]
     {
-        let stream = said.split("[stream]").nth(place + 1).unwrap_or_default();
-        assert!(stream.contains(tag), "{tag} of {said}");
+        let stream = stderr.split("[stream]").nth(place + 1).unwrap_or_default();
+        assert!(stream.contains(tag), "{tag} of {stderr}");
     }
 
     let without = message(denoise(&folder, &["talk.mkv", "none.mp3"]).env("PATH", ""), USAGE);
@@ -64,8 +64,8 @@ fn video_is_copied_and_its_audio_replaced() {
     denoise(&folder, &["talk.mkv", "plain.wav"]).env("PATH", "").assert().success();
 
     let film = fs::read(folder.path().join("talk.mkv")).unwrap();
-    let said = message(denoise(&folder, &["-", "piped.mp4"]).write_stdin(film), 0);
-    assert!(said.contains("sound alone"), "{said}");
+    let stderr = message(denoise(&folder, &["-", "piped.mp4"]).write_stdin(film), 0);
+    assert!(stderr.contains("sound alone"), "{stderr}");
 
     // An output whose container does not support the video leaves the existing file unchanged.
     fs::write(folder.path().join("kept.webm"), "before").unwrap();
@@ -119,8 +119,8 @@ fn other_files_called_ffmpeg_are_skipped() {
         denoise(&folder, &["in.wma", output]).env("PATH", &search).assert().success();
     }
     let search = std::env::join_paths(&impostors).unwrap();
-    let said = message(denoise(&folder, &["in.wma", "none.wav"]).env("PATH", &search), INPUT);
-    assert!(said.contains("ffmpeg") && said.contains("not on the PATH"), "{said}");
+    let stderr = message(denoise(&folder, &["in.wma", "none.wav"]).env("PATH", &search), INPUT);
+    assert!(stderr.contains("ffmpeg") && stderr.contains("not on the PATH"), "{stderr}");
 }
 
 /// On a disk too small for any output, the run fails, keeps the existing file and leaves no partial file.
@@ -144,9 +144,9 @@ fn a_full_disk_is_an_error_of_every_encoder() {
              echo \"code $?\"; ls -A disk; cat disk/{output}"
         );
         let found = isolated(folder.path(), &script).unwrap();
-        let said = String::from_utf8_lossy(&found.stdout);
+        let stderr = String::from_utf8_lossy(&found.stdout);
         assert_eq!(
-            said,
+            stderr,
             format!("code {OUTPUT}\n{output}\nbefore\n"),
             "{}",
             String::from_utf8_lossy(&found.stderr)
@@ -189,14 +189,14 @@ fn reports_to_a_disk_that_is_read_only_are_refused_before_any_work() {
     for report in ["--stats disk/s.json", "--levels disk/l.csv", "--plot disk/p.svg", "--residual disk/r.wav"]
     {
         let found = isolated(folder.path(), &format!("{mount} && \"$0\" in.wav out.wav {report}")).unwrap();
-        let said = String::from_utf8_lossy(&found.stderr);
-        assert_eq!(found.status.code(), Some(OUTPUT), "{said}");
-        assert!(said.contains("cannot be written: Read-only file system"), "{said}");
+        let stderr = String::from_utf8_lossy(&found.stderr);
+        assert_eq!(found.status.code(), Some(OUTPUT), "{stderr}");
+        assert!(stderr.contains("cannot be written: Read-only file system"), "{stderr}");
     }
     let save = format!("{mount} && \"$0\" eval --clean . --noisy . --save disk/out");
     let found = isolated(folder.path(), &save).unwrap();
-    let said = String::from_utf8_lossy(&found.stderr);
-    assert!(said.contains("disk/out: cannot be written: Read-only file system"), "{said}");
+    let stderr = String::from_utf8_lossy(&found.stderr);
+    assert!(stderr.contains("disk/out: cannot be written: Read-only file system"), "{stderr}");
     let written = isolated(folder.path(), &format!("{mount} && \"$0\" in.wav /dev/null")).unwrap();
     assert_eq!(written.status.code(), Some(INPUT), "a device is no file of its folder");
 }
@@ -204,8 +204,8 @@ fn reports_to_a_disk_that_is_read_only_are_refused_before_any_work() {
 #[test]
 fn encoders_of_ffmpeg_choose_their_own_sample_format() {
     let folder = TempDir::new().unwrap();
-    let said = message(&mut denoise(&folder, &["in.wav", "out.m4a", "--format", "s24"]), USAGE);
-    assert!(said.contains("out.m4a") && said.contains("--format"), "{said}");
+    let stderr = message(&mut denoise(&folder, &["in.wav", "out.m4a", "--format", "s24"]), USAGE);
+    assert!(stderr.contains("out.m4a") && stderr.contains("--format"), "{stderr}");
 }
 
 /// AIFF output has the samples of WAV output. By default, ffmpeg would round all of them to 16 bits.
@@ -285,17 +285,17 @@ fn a_playlist_opens_no_other_file() {
             ("talk.mp3", "out.mp3"),
         ] {
             fs::write(folder.path().join(input), list).unwrap();
-            let said = message(&mut denoise(&folder, &[input, output]), INPUT);
-            assert!(said.contains(input) && said.lines().count() == 1, "{kind}: {said}");
+            let stderr = message(&mut denoise(&folder, &[input, output]), INPUT);
+            assert!(stderr.contains(input) && stderr.lines().count() == 1, "{kind}: {stderr}");
             assert!(
-                output != "out.wav" || said.contains("playlist") && said.contains(kind),
-                "{kind}: {said}"
+                output != "out.wav" || stderr.contains("playlist") && stderr.contains(kind),
+                "{kind}: {stderr}"
             );
             assert!(!folder.path().join(output).exists(), "{kind} by {input}");
         }
         fs::write(folder.path().join("in/talk.wav"), list).unwrap();
-        let said = message(&mut denoise(&folder, &["in", "-o", "results"]), INPUT);
-        assert!(said.contains("talk.wav") && said.contains("playlist"), "{said}");
+        let stderr = message(&mut denoise(&folder, &["in", "-o", "results"]), INPUT);
+        assert!(stderr.contains("talk.wav") && stderr.contains("playlist"), "{stderr}");
         let mut eval = Command::new(assert_cmd::cargo::cargo_bin!("denoise"));
         eval.current_dir(folder.path()).args(["eval", "--clean", "clean", "--noisy", "in"]);
         assert!(message(&mut eval, INPUT).contains("playlist"));
@@ -304,8 +304,8 @@ fn a_playlist_opens_no_other_file() {
     let image = ["-f", "lavfi", "-i", "color=size=16x16:duration=0.1", "-frames:v", "1", "image.png"];
     assert!(ffmpeg(folder.path(), &image));
     fs::rename(folder.path().join("image.png"), folder.path().join("image.mp4")).unwrap();
-    let said = message(&mut denoise(&folder, &["image.mp4", "none.wav"]), INPUT);
-    assert!(said.contains("an image (PNG)"), "{said}");
+    let stderr = message(&mut denoise(&folder, &["image.mp4", "none.wav"]), INPUT);
+    assert!(stderr.contains("an image (PNG)"), "{stderr}");
 }
 
 #[test]
@@ -351,11 +351,11 @@ fn the_audio_of_any_container_is_read_and_not_its_video() {
         let duration = alphamf_files::read(folder.path().join("out.wav")).unwrap().duration();
         assert!((0.7..1.2).contains(&duration), "{name}: {duration} s");
         let film = fs::read(folder.path().join(name)).unwrap();
-        let said = message(denoise(&folder, &["-", "none.wav"]).write_stdin(film), INPUT);
-        assert!(said.contains("unsupported encoding"), "{name}: {said}");
-        assert!(said.contains("ffmpeg is not used for pipes: name the file"), "{name}: {said}");
-        let said = message(denoise(&folder, &[name, "none.wav"]).env("PATH", ""), INPUT);
-        assert!(said.contains("not on the PATH"), "{name}: {said}");
+        let stderr = message(denoise(&folder, &["-", "none.wav"]).write_stdin(film), INPUT);
+        assert!(stderr.contains("unsupported encoding"), "{name}: {stderr}");
+        assert!(stderr.contains("ffmpeg is not used for pipes: name the file"), "{name}: {stderr}");
+        let stderr = message(denoise(&folder, &[name, "none.wav"]).env("PATH", ""), INPUT);
+        assert!(stderr.contains("not on the PATH"), "{name}: {stderr}");
     }
 }
 

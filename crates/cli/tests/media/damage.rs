@@ -22,9 +22,9 @@ fn a_damaged_recording_is_refused_salvaged_or_reported() {
     assert!(message(&mut denoise(&folder, &["in.wav", "out.wav"]), INPUT).contains("sample 101"));
     assert!(!folder.path().join("out.wav").exists());
     let salvage = ["in.wav", "out.wav", "--salvage", "--stats", "stats.json"];
-    let said = message(&mut denoise(&folder, &salvage), 0);
-    assert!(said.contains("4000 samples missing at the end"), "{said}");
-    assert!(said.contains("1 non-finite sample,"), "{said}");
+    let stderr = message(&mut denoise(&folder, &salvage), 0);
+    assert!(stderr.contains("4000 samples missing at the end"), "{stderr}");
+    assert!(stderr.contains("1 non-finite sample,"), "{stderr}");
     assert_eq!(alphamf_files::read(folder.path().join("out.wav")).unwrap().len(), 12_000);
     let stats = fs::read_to_string(folder.path().join("stats.json")).unwrap();
     assert!(stats.contains("\"missing_samples\": 4000") && stats.contains("\"samples_not_finite\": 1"));
@@ -45,8 +45,8 @@ fn a_header_that_declares_no_samples_is_no_end_of_the_recording() {
     let start = bytes.len() - 32_000;
     bytes[start - 4..start].fill(0);
     fs::write(&path, bytes).unwrap();
-    let said = message(&mut denoise(&folder, &["in.wav", "out.wav"]), INPUT);
-    assert!(said.contains("declares no samples: --salvage reads the data that follow"), "{said}");
+    let stderr = message(&mut denoise(&folder, &["in.wav", "out.wav"]), INPUT);
+    assert!(stderr.contains("declares no samples: --salvage reads the data that follow"), "{stderr}");
     denoise(&folder, &["in.wav", "out.wav", "--salvage"]).assert().success();
     assert_eq!(alphamf_files::read(folder.path().join("out.wav")).unwrap().len(), 16_000);
 }
@@ -62,10 +62,10 @@ fn a_truncated_stream_is_reported_or_refused() {
     let whole = fs::read(folder.path().join("whole.ogg")).unwrap();
     fs::write(folder.path().join("cut.ogg"), &whole[..whole.len() / 2]).unwrap();
     denoise(&folder, &["whole.ogg", "out.wav", "--strict"]).assert().success();
-    let said = message(&mut denoise(&folder, &["cut.ogg", "cut.wav"]), 0);
-    assert!(said.contains("the file ends early"), "{said}");
-    let said = message(&mut denoise(&folder, &["cut.ogg", "none.wav", "--strict"]), INPUT);
-    assert!(said.contains("cut.ogg") && said.contains("ends early"), "{said}");
+    let stderr = message(&mut denoise(&folder, &["cut.ogg", "cut.wav"]), 0);
+    assert!(stderr.contains("the file ends early"), "{stderr}");
+    let stderr = message(&mut denoise(&folder, &["cut.ogg", "none.wav", "--strict"]), INPUT);
+    assert!(stderr.contains("cut.ogg") && stderr.contains("ends early"), "{stderr}");
     assert!(!folder.path().join("none.wav").exists());
 }
 
@@ -111,14 +111,14 @@ fn missing_samples_are_reported_by_every_decoder() {
             _ => is_reported(&folder, &cut, &[ENDS_EARLY]),
         }
     }
-    let said = message(&mut denoise(&folder, &["cut-a.tta", "none.wav", "--strict"]), INPUT);
-    assert!(said.contains("cut-a.tta") && said.contains("--strict"), "{said}");
+    let stderr = message(&mut denoise(&folder, &["cut-a.tta", "none.wav", "--strict"]), INPUT);
+    assert!(stderr.contains("cut-a.tta") && stderr.contains("--strict"), "{stderr}");
     assert!(!folder.path().join("none.wav").exists());
     // Also without ffmpeg.
     for name in ["cut-a.aiff", "cut-a.webm", "cut-a.caf", "cut-a.mkv"] {
         let mut command = denoise(&folder, &[name, "out.wav", "--force"]);
-        let said = message(command.env("PATH", ""), 0);
-        assert!(said.contains("the file ends early"), "{name}: {said}");
+        let stderr = message(command.env("PATH", ""), 0);
+        assert!(stderr.contains("the file ends early"), "{name}: {stderr}");
         denoise(&folder, &[name, "out.wav", "--force", "--salvage"]).env("PATH", "").assert().success();
         assert!(
             message(denoise(&folder, &[name, "none.wav", "--strict"]).env("PATH", ""), INPUT)
@@ -129,8 +129,8 @@ fn missing_samples_are_reported_by_every_decoder() {
     for name in ["cut-a.aiff", "cut-a.webm", "cut-a.caf"] {
         let bytes = fs::read(folder.path().join(name)).unwrap();
         let mut command = denoise(&folder, &["-", "none.wav", "--strict"]);
-        let said = message(command.write_stdin(bytes), INPUT);
-        assert!(said.contains("--strict"), "{name}: {said}");
+        let stderr = message(command.write_stdin(bytes), INPUT);
+        assert!(stderr.contains("--strict"), "{name}: {stderr}");
     }
     // Damage in the middle. With this seed, some of it reaches the WMA decoder instead of only losing packets.
     for name in ["a.tta", "a.wma", "a.ac3"] {
@@ -145,7 +145,7 @@ fn missing_samples_are_reported_by_every_decoder() {
 
 /// The counts of the decoders are tested in `alphamf-files`.
 #[test]
-fn holes_and_cuts_in_other_containers_are_told_without_ffmpeg() {
+fn holes_and_cuts_in_other_containers_are_reported_without_ffmpeg() {
     let folder = TempDir::new().unwrap();
     let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=2:amplitude=0.1:seed=3"];
     let fragments = ["-movflags", "frag_keyframe+empty_moov", "-frag_duration", "500000"];
@@ -187,7 +187,7 @@ fn a_dead_recorder_leaves_more_than_its_header_declares() {
     fs::write(&path, &bytes).unwrap();
     is_reported(&folder, "in.wav", &[DATA_FOLLOW]);
     let samples = |name: &str| alphamf_files::read(folder.path().join(name)).unwrap().len();
-    assert_eq!((samples("told.wav"), samples("salvaged.wav")), (8_000, 16_000));
+    assert_eq!((samples("reported.wav"), samples("salvaged.wav")), (8_000, 16_000));
     let mut piped = denoise(&folder, &["-", "none.wav", "--strict"]);
     assert!(message(piped.write_stdin(bytes), INPUT).contains("more data follow"));
     // Two concatenated files, as by `cat a.wav a.wav`.
@@ -238,7 +238,7 @@ fn a_chain_of_mp3s_of_other_rates_is_reported() {
     fs::write(folder.path().join("ba.mp3"), [read("b.mp3"), read("a.mp3")].concat()).unwrap();
     for name in ["ab.mp3", "ba.mp3"] {
         is_reported(&folder, name, &[OTHER_RECORDING]);
-        let duration = alphamf_files::read(folder.path().join("told.wav")).unwrap().duration();
+        let duration = alphamf_files::read(folder.path().join("reported.wav")).unwrap().duration();
         assert!((duration - 1.0).abs() < 0.2, "{name}: {duration} s");
     }
     fs::write(folder.path().join("aa.mp3"), [read("a.mp3"), read("a.mp3")].concat()).unwrap();

@@ -35,8 +35,8 @@ fn subtitles_of_a_film_are_kept_in_every_container_that_holds_them() {
             &[("out.mp4", "mov_text"), ("out.mov", "mov_text"), ("out.mkv", "")]
         };
         for (output, codec) in outputs {
-            let (stats, said) = statistics(&folder, &[input, output]);
-            assert!(stats["left_out"].is_null() && !said.contains("left out"), "{input}: {said}");
+            let (stats, stderr) = statistics(&folder, &[input, output]);
+            assert!(stats["left_out"].is_null() && !stderr.contains("left out"), "{input}: {stderr}");
             let found = probed(folder.path(), output, "stream=codec_name,codec_type");
             let is_kept = |line: &String| line.ends_with(",subtitle") && line.starts_with(codec);
             assert_eq!(found.iter().filter(|line| is_kept(line)).count(), 1, "{input}, {output}: {found:?}");
@@ -45,11 +45,11 @@ fn subtitles_of_a_film_are_kept_in_every_container_that_holds_them() {
             assert!(fs::read_to_string(folder.path().join("text.srt")).unwrap().contains("A line"));
         }
         if !has_vp8 {
-            let (stats, said) = statistics(&folder, &[input, "out.avi"]);
-            assert!(said.contains("1 subtitle track left out"), "{said}");
+            let (stats, stderr) = statistics(&folder, &[input, "out.avi"]);
+            assert!(stderr.contains("1 subtitle track left out"), "{stderr}");
             assert_eq!(stats["left_out"][0], "1 subtitle track left out");
-            let said = message(&mut denoise(&folder, &[input, "none.webm"]), OUTPUT);
-            assert!(said.contains("Only VP8 or VP9"), "{said}");
+            let stderr = message(&mut denoise(&folder, &[input, "none.webm"]), OUTPUT);
+            assert!(stderr.contains("Only VP8 or VP9"), "{stderr}");
         }
     }
 }
@@ -63,12 +63,12 @@ fn fonts_of_a_film_are_kept_or_reported() {
     if !film(&folder, "in.mkv", &[&font[..], &named].concat()) {
         return;
     }
-    let (stats, said) = statistics(&folder, &["in.mkv", "out.mkv"]);
-    assert!(stats["left_out"].is_null(), "{said}");
+    let (stats, stderr) = statistics(&folder, &["in.mkv", "out.mkv"]);
+    assert!(stats["left_out"].is_null(), "{stderr}");
     let found = probed(folder.path(), "out.mkv", "stream=codec_type:stream_tags=filename,mimetype");
     assert!(found.iter().any(|line| line.starts_with("attachment") && line.contains("a.ttf")), "{found:?}");
-    let (_, said) = statistics(&folder, &["in.mkv", "out.webm"]);
-    assert!(said.contains("1 attached file left out"), "{said}");
+    let (_, stderr) = statistics(&folder, &["in.mkv", "out.webm"]);
+    assert!(stderr.contains("1 attached file left out"), "{stderr}");
 }
 
 /// Matroska and MP4 hold H.264 in one form, but AVI accepts it unchanged only with the tag of MP4.
@@ -87,13 +87,13 @@ fn h264_is_copied_into_every_container_that_holds_it() {
     }
     for input in inputs {
         for output in ["out.avi", "out.mkv", "out.mp4", "out.mov"] {
-            let (_, said) = statistics(&folder, &[input, output]);
+            let (_, stderr) = statistics(&folder, &[input, output]);
             let found = probed(folder.path(), output, "stream=codec_name,codec_type");
             assert!(found.contains(&"h264,video".to_owned()), "{input}, {output}: {found:?}");
             let decode = [
                 "-xerror", "-i", output, "-an", "-vsync", "0", "-pix_fmt", "gray", "-f", "rawvideo", "frames",
             ];
-            assert!(ffmpeg(folder.path(), &decode), "{input}, {output}: {said}");
+            assert!(ffmpeg(folder.path(), &decode), "{input}, {output}: {stderr}");
             let bytes = fs::metadata(folder.path().join("frames")).unwrap().len();
             assert_eq!(bytes, 10 * 64 * 48, "{input}, {output}");
         }
@@ -108,8 +108,8 @@ fn a_film_without_sound_is_refused_with_the_reason() {
             return;
         }
         for output in ["none.wav", "none.mkv"] {
-            let said = message(&mut denoise(&folder, &[name, output]), INPUT);
-            assert!(said.contains("it has no audio track"), "{name} to {output}: {said}");
+            let stderr = message(&mut denoise(&folder, &[name, output]), INPUT);
+            assert!(stderr.contains("it has no audio track"), "{name} to {output}: {stderr}");
         }
     }
 }
@@ -131,8 +131,9 @@ fn the_audio_track_that_is_marked_as_default_is_taken() {
             }
             // Written by this program itself, and by ffmpeg.
             for output in ["out.wav", "out.mkv", "out.mka"] {
-                let (_, said) = statistics(&folder, &[input, output, "--mix", "1", "--residual", "rest.wav"]);
-                assert!(said.contains("1 further audio track left out"), "{output}: {said}");
+                let (_, stderr) =
+                    statistics(&folder, &[input, output, "--mix", "1", "--residual", "rest.wav"]);
+                assert!(stderr.contains("1 further audio track left out"), "{output}: {stderr}");
                 let rest = alphamf_files::read(folder.path().join("rest.wav")).unwrap();
                 let loudest = rest.channels()[0].iter().fold(0.0_f32, |peak, sample| peak.max(sample.abs()));
                 assert_eq!(loudest > 0.01, is_second, "{input} to {output}, {mark:?}: {loudest}");
@@ -161,16 +162,16 @@ fn pauses_in_the_sound_of_a_film_are_reported() {
     for (filter, name) in [(&pause, "pause.mkv"), (&start, "late.mkv")] {
         assert!(ffmpeg(folder.path(), &["-i", "whole.mkv", "-c", "copy", "-bsf:a", filter, name]));
     }
-    let (stats, said) = statistics(&folder, &["pause.mkv", "out.mkv"]);
-    assert_eq!(stats["damaged_packets"], 1, "{said}");
+    let (stats, stderr) = statistics(&folder, &["pause.mkv", "out.mkv"]);
+    assert_eq!(stats["damaged_packets"], 1, "{stderr}");
     let silent = stats["silent_samples"].as_u64().unwrap();
     assert!(silent.abs_diff(48_000) < 2_000, "{silent}");
-    assert!(said.contains("samples replaced with silence"), "{said}");
-    let said = message(&mut denoise(&folder, &["pause.mkv", "strict.mkv", "--strict"]), INPUT);
-    assert!(said.contains("refused by --strict"), "{said}");
+    assert!(stderr.contains("samples replaced with silence"), "{stderr}");
+    let stderr = message(&mut denoise(&folder, &["pause.mkv", "strict.mkv", "--strict"]), INPUT);
+    assert!(stderr.contains("refused by --strict"), "{stderr}");
     for name in ["whole.mkv", "late.mkv"] {
-        let (stats, said) = statistics(&folder, &[name, "out.mkv"]);
-        assert_eq!((&stats["damaged_packets"], &stats["silent_samples"]), (&0.into(), &0.into()), "{said}");
+        let (stats, stderr) = statistics(&folder, &[name, "out.mkv"]);
+        assert_eq!((&stats["damaged_packets"], &stats["silent_samples"]), (&0.into(), &0.into()), "{stderr}");
     }
 }
 

@@ -71,24 +71,24 @@ fn tags(folder: &Path, name: &str) -> String {
 /// Statistics of the first file of a successful run, and the standard error.
 fn statistics(folder: &TempDir, arguments: &[&str]) -> (serde_json::Value, String) {
     let arguments = [arguments, &["--force", "--stats", "stats.json"]].concat();
-    let said = message(&mut denoise(folder, &arguments), 0);
+    let stderr = message(&mut denoise(folder, &arguments), 0);
     let stats = fs::read(folder.path().join("stats.json")).unwrap();
     let stats: serde_json::Value = serde_json::from_slice(&stats).unwrap();
-    (stats["files"][0].clone(), said)
+    (stats["files"][0].clone(), stderr)
 }
 
 /// Asserts that losses are counted and reported in these words, and that --salvage keeps no fewer samples.
 fn is_reported(folder: &TempDir, input: &str, losses: &[(&str, &str)]) {
-    let (stats, said) = statistics(folder, &[input, "told.wav"]);
+    let (stats, stderr) = statistics(folder, &[input, "reported.wav"]);
     for (key, words) in losses {
         let value = &stats[*key];
         assert!(
             value.as_u64().is_some_and(|count| count > 0) || value.as_bool() == Some(true),
             "{input}, {key}: {stats}"
         );
-        assert!(said.contains(words), "{input}: {said}");
+        assert!(stderr.contains(words), "{input}: {stderr}");
     }
-    assert!(alphamf_files::read(folder.path().join("told.wav")).unwrap().len() > 0);
+    assert!(alphamf_files::read(folder.path().join("reported.wav")).unwrap().len() > 0);
     let (salvaged, _) = statistics(folder, &[input, "salvaged.wav", "--salvage"]);
     assert!(salvaged["samples"].as_u64() >= stats["samples"].as_u64(), "{input}");
 }

@@ -32,17 +32,18 @@ fn metadata_and_speaker_positions_are_kept() {
 fn tags_are_kept_by_every_encoder() {
     let folder = TempDir::new().unwrap();
     let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=0.3:amplitude=0.1:seed=1"];
-    let said = ["title=A title", "artist=Someone", "album=Many", "comment=A comment", "date=2021", "track=3"];
-    let said = said.map(|tag| ["-metadata", tag]).concat();
+    let stderr =
+        ["title=A title", "artist=Someone", "album=Many", "comment=A comment", "date=2021", "track=3"];
+    let stderr = stderr.map(|tag| ["-metadata", tag]).concat();
     let inputs = ["in.mp3", "in.m4a", "in.ogg", "in.opus", "in.mka", "in.flac", "in.wav", "in.wma"];
-    let options = [&said[..], &["-metadata:s:a:0", "language=deu"]].concat();
+    let options = [&stderr[..], &["-metadata:s:a:0", "language=deu"]].concat();
     if !encoded(&folder, &sound, &inputs.map(|input| (input, &options[..]))) {
         return;
     }
     let check = |from: &str, output: &str| {
         let tags = tags(folder.path(), output);
-        for said in ["=a title", "=someone", "=many", "=a comment", "=2021", "track=3"] {
-            assert!(tags.contains(said), "{from} to {output}, {said}: {tags}");
+        for stderr in ["=a title", "=someone", "=many", "=a comment", "=2021", "track=3"] {
+            assert!(tags.contains(stderr), "{from} to {output}, {stderr}: {tags}");
         }
         tags
     };
@@ -70,8 +71,8 @@ fn tags_are_kept_by_every_encoder() {
 fn names_of_wav_chunks_are_no_tags() {
     let folder = TempDir::new().unwrap();
     let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=0.3:amplitude=0.1:seed=1"];
-    let said = ["-metadata", "comment=A comment", "-metadata", "composer=Someone", "in.flac"];
-    if !ffmpeg(folder.path(), &[&sound[..], &said].concat()) {
+    let stderr = ["-metadata", "comment=A comment", "-metadata", "composer=Someone", "in.flac"];
+    if !ffmpeg(folder.path(), &[&sound[..], &stderr].concat()) {
         return;
     }
     // The LIST chunk of the WAV file contains both chunks.
@@ -84,8 +85,8 @@ fn names_of_wav_chunks_are_no_tags() {
             denoise(&folder, &[input, output, "--force"]).write_stdin(piped.clone()).assert().success();
             let tags = tags(folder.path(), output);
             assert!(!tags.contains("isbj") && !tags.contains("imus"), "{input} to {output}: {tags}");
-            for said in ["=a comment", "composer=someone"] {
-                assert_eq!(tags.matches(said).count(), 1, "{input} to {output}: {tags}");
+            for stderr in ["=a comment", "composer=someone"] {
+                assert_eq!(tags.matches(stderr).count(), 1, "{input} to {output}: {tags}");
             }
         }
     }
@@ -96,9 +97,9 @@ fn names_of_wav_chunks_are_no_tags() {
 fn texts_of_wav_files_reach_ffmpeg_in_utf_8() {
     let folder = TempDir::new().unwrap();
     let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=0.3:amplitude=0.1:seed=1"];
-    let said =
+    let stderr =
         ["-metadata", "title=0bung #", "-metadata", "artist=A name", "-c:a", "adpcm_ima_wav", "in.wav"];
-    if !ffmpeg(folder.path(), &[&sound[..], &said].concat()) {
+    if !ffmpeg(folder.path(), &[&sound[..], &stderr].concat()) {
         return;
     }
     let path = folder.path().join("in.wav");
@@ -147,8 +148,8 @@ fn a_tag_that_is_too_long_for_ffmpeg_is_left_out_and_reported() {
         return;
     }
     let stream = fs::read(&path).unwrap();
-    let said = message(denoise(&folder, &["-", "out.mp3"]).write_stdin(stream), 0);
-    assert!(said.contains("1 tag left out"), "{said}");
+    let stderr = message(denoise(&folder, &["-", "out.mp3"]).write_stdin(stream), 0);
+    assert!(stderr.contains("1 tag left out"), "{stderr}");
     let tags = tags(folder.path(), "out.mp3");
     assert!(tags.contains("title=übung") && !tags.contains("lyrics"), "{tags}");
 }
@@ -182,25 +183,28 @@ fn tracks_covers_and_channels_are_kept_or_reported() {
             assert!(stats["left_out"].is_null(), "{stats}");
         }
         for output in ["out.wav", "out.ogg"] {
-            let (stats, said) = statistics(&folder, &[input, output]);
-            assert!(said.contains("1 cover picture left out"), "{input} to {output}: {said}");
+            let (stats, stderr) = statistics(&folder, &[input, output]);
+            assert!(stderr.contains("1 cover picture left out"), "{input} to {output}: {stderr}");
             assert_eq!(stats["left_out"][0], "1 cover picture left out");
         }
     }
     for output in ["out.wav", "out.mka", "out.mkv"] {
-        let (_, said) = statistics(&folder, &["two.mka", output]);
-        assert!(said.contains("1 further audio track left out"), "{output}: {said}");
+        let (_, stderr) = statistics(&folder, &["two.mka", output]);
+        assert!(stderr.contains("1 further audio track left out"), "{output}: {stderr}");
     }
     let six = ["-af", "pan=5.1|c0=c0|c1=c0|c2=c0|c3=c0|c4=c0|c5=c0", "six.wav"];
     assert!(ffmpeg(folder.path(), &[&sound[..], &six].concat()));
     for output in ["out.mp3", "out.wma"] {
-        let (_, said) = statistics(&folder, &["six.wav", output]);
-        assert!(said.contains("6 channels are mixed to 2"), "{output}: {said}");
+        let (_, stderr) = statistics(&folder, &["six.wav", output]);
+        assert!(stderr.contains("6 channels are mixed to 2"), "{output}: {stderr}");
     }
     let nine = Signal::new(16_000, SampleFormat::Int16, vec![vec![0.1; 16_000]; 9]).unwrap();
     alphamf_files::write(folder.path().join("nine.wav"), &nine).unwrap();
-    let said = message(&mut denoise(&folder, &["nine.wav", "nine.mp3"]), OUTPUT);
-    assert!(said.contains("nine.mp3: cannot be written: 9 channels: expected 1 to 8: name a .wav"), "{said}");
+    let stderr = message(&mut denoise(&folder, &["nine.wav", "nine.mp3"]), OUTPUT);
+    assert!(
+        stderr.contains("nine.mp3: cannot be written: 9 channels: expected 1 to 8: name a .wav"),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -208,10 +212,10 @@ fn tags_without_a_place_in_wav_come_back() {
     let folder = TempDir::new().unwrap();
     let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=0.3:amplitude=0.1:seed=1"];
     let names = ["title", "artist", "composer", "album_artist", "track", "language", "mood"];
-    let said: Vec<String> = names.iter().map(|name| format!("{name}=my {name}")).collect();
-    let said: Vec<&str> = said.iter().flat_map(|tag| ["-metadata", tag]).collect();
+    let stderr: Vec<String> = names.iter().map(|name| format!("{name}=my {name}")).collect();
+    let stderr: Vec<&str> = stderr.iter().flat_map(|tag| ["-metadata", tag]).collect();
     for input in ["in.flac", "in.mp3", "in.caf", "in.wav"] {
-        if !ffmpeg(folder.path(), &[&sound[..], &said, &[input]].concat()) {
+        if !ffmpeg(folder.path(), &[&sound[..], &stderr, &[input]].concat()) {
             return;
         }
         for (from, to) in [(input, "there.wav"), ("there.wav", "back.flac"), ("back.flac", "again.wav")] {

@@ -38,7 +38,7 @@ impl Folder {
     pub fn run(&self, arguments: &[&str], code: i32) -> String {
         let mut command = denoise(arguments);
         command.args(["--quality", "fast"]).current_dir(self.0.path());
-        said(command, code)
+        stderr_of(command, code)
     }
 
     pub fn names(&self) -> Vec<String> {
@@ -79,7 +79,7 @@ pub fn denoise(arguments: impl IntoIterator<Item = impl AsRef<std::ffi::OsStr>>)
 }
 
 /// Runs a command, expects exit code `code` and returns standard error.
-pub fn said(mut command: Command, code: i32) -> String {
+pub fn stderr_of(mut command: Command, code: i32) -> String {
     String::from_utf8(command.assert().code(code).get_output().stderr.clone()).unwrap()
 }
 

@@ -182,7 +182,7 @@ fn a_recording_of_another_rate_ends_the_first() {
 }
 
 #[test]
-fn a_cut_frame_is_told() {
+fn a_cut_frame_is_reported() {
     let bytes = frames(true, 20).concat();
     for missing in [30, 79] {
         let cut = &bytes[..bytes.len() - missing];
@@ -191,7 +191,7 @@ fn a_cut_frame_is_told() {
 }
 
 #[test]
-fn frames_that_follow_one_another_are_told_from_stray_headers() {
+fn consecutive_frames_are_distinguished_from_stray_headers() {
     for is_adts in [false, true] {
         let frames = frames(is_adts, 6).concat();
         let rubbish = vec![0x11; 5_000];

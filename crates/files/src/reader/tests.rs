@@ -140,7 +140,7 @@ fn blocks_make_up_the_whole() {
 }
 
 #[test]
-fn a_live_stream_is_read_as_it_comes() {
+fn a_live_stream_is_read_in_real_time() {
     /// Returns three bytes at a time, and fails if asked for more than is needed.
     struct Trickle(Vec<u8>, usize);
     impl Read for Trickle {

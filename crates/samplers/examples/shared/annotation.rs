@@ -1,5 +1,5 @@
 //! The annotation model of `newtonian` section 4 (Dawid and Skene 1979; Passonneau and Carpenter 2014) on the public
-//! interface: unknown classes of items, from labels of labellers each of whom errs in a way of their own.
+//! interface. It infers the classes of items from labels, with a confusion matrix per labeller.
 
 use alphamf_samplers::{Minibatch, Site, Sites, Support, Target};
 
@@ -21,15 +21,15 @@ pub struct Annotation {
     /// `(item, class)` of every label, labeller by labeller, and `(labeller, class)`, item by item.
     by_labeller: Vec<Vec<(usize, usize)>>,
     by_item: Vec<Vec<(usize, usize)>>,
-    /// Prior concentrations: of the shares, and of a right and of a wrong label.
+    /// Prior concentrations: of the class probabilities, of a correct label and of a wrong label.
     share: f64,
     right: f64,
     wrong: f64,
 }
 
 impl Annotation {
-    /// The prior of the paper: shares `Dirichlet(1 / C)`, rows of confusion matrices of concentration `gamma` and
-    /// prior correctness `rho`.
+    /// Creates a model with the prior of the paper: class probabilities `Dirichlet(1 / C)`; rows of confusion matrices
+    /// with concentration `gamma` and prior correctness `rho`.
     pub fn new(
         [labellers, items, classes]: [usize; 3],
         labels: &[Label],
@@ -68,7 +68,8 @@ impl Annotation {
         if truth == class { self.right } else { self.wrong }
     }
 
-    /// Equal class probabilities, the prior's mean confusion, and for every item its most frequent label.
+    /// Returns the initial state: equal class probabilities, the prior mean of the confusion matrices, and the most
+    /// frequent label of every item.
     pub fn start(&self) -> Vec<f64> {
         let total = self.right + (self.classes - 1) as f64 * self.wrong;
         let mut theta = vec![self.share; self.classes];
@@ -84,7 +85,7 @@ impl Annotation {
         theta
     }
 
-    /// The probability of the labels of a held-out item, its class integrated out.
+    /// Computes the probability of the labels of a held-out item, its class integrated out.
     pub fn likelihood(&self, theta: &[f64], labels: &[(usize, usize)]) -> f64 {
         let of_class = |truth: usize| {
             let given = labels.iter().map(|&(labeller, class)| theta[self.confusion(labeller, truth, class)]);
@@ -93,7 +94,7 @@ impl Annotation {
         (0..self.classes).map(of_class).sum()
     }
 
-    /// Counts of a simplex, besides its prior: occurrences of each entry.
+    /// Counts the occurrences of each entry of a simplex, without its prior.
     fn counts(&self, theta: &[f64], index: usize, counts: &mut [f64]) {
         counts.fill(0.0);
         let items = &theta[self.first_item()..];
@@ -116,7 +117,7 @@ impl Target<f64> for Annotation {
         self.first_item() + self.items
     }
 
-    /// Of the shares and the confusions; classes have none.
+    /// Computes the gradient for class probabilities and confusion matrices; it is zero for the discrete classes.
     fn gradient(&mut self, theta: &[f64], _: Minibatch<'_>, gradient: &mut [f64]) {
         gradient.fill(0.0);
         let mut counts = vec![0.0; self.classes];
@@ -161,7 +162,7 @@ impl Sites<f64> for Annotation {
         Site { rows: row..row + 1, support: Support::Discrete(self.classes) }
     }
 
-    /// A simplex depends on the items of its labels, an item on its labels.
+    /// Expands a simplex, which depends on the classes of items, or an item, which depends on its labels.
     fn expand(&mut self, theta: &[f64], index: usize, u: &mut [f64], g: &mut [f64], h: &mut [f64]) {
         let simplices = 1 + self.labellers * self.classes;
         u[0] = 0.0;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use alphamf_samplers::{Minibatch, Sites, Target};
 
-/// A target whose potentials and gradients are counted; sites are not.
+/// A target that counts evaluations of potential and gradient, but not of sites.
 pub struct Counted<Law> {
     pub inner: Law,
     pub count: Rc<Cell<usize>>,

@@ -26,7 +26,7 @@ pub struct Crf {
 /// Results of the forward and backward passes over one sequence, `labels x positions` each.
 #[derive(Clone, Default)]
 struct Lattice {
-    /// Exponentials of the sums of `w`, over their largest.
+    /// Exponentials of the sums of `w`, minus the largest sum of their position.
     local: Vec<f64>,
     forward: Vec<f64>,
     backward: Vec<f64>,
@@ -90,7 +90,7 @@ impl Crf {
         log
     }
 
-    /// Completes the forward pass of [`Self::log_normaliser`] by the backward one.
+    /// Runs the backward pass, after the forward pass of [`Self::log_normaliser`].
     fn backward(&mut self, positions: usize) {
         let labels = self.labels;
         let Lattice { local, backward, scales, transitions, .. } = &mut self.lattice;
@@ -109,7 +109,7 @@ impl Crf {
         }
     }
 
-    /// The most probable label of every position, each by itself.
+    /// Returns the label of the largest marginal probability at every position.
     pub fn decode(&mut self, theta: &[f64], sequence: &[Position]) -> Vec<usize> {
         self.log_normaliser(theta, sequence);
         self.backward(sequence.len());

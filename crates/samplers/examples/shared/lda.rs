@@ -7,7 +7,7 @@ use alphamf_samplers::random::{SeedTree, SeededRng};
 use alphamf_samplers::{Metric, Minibatch, Target};
 use rand::RngExt;
 
-/// A document: the numbers of its words, in order.
+/// A document: the indices of its words, in order.
 pub type Document = Vec<usize>;
 
 /// Constants of a model.
@@ -15,11 +15,11 @@ pub type Document = Vec<usize>;
 pub struct Shape {
     pub topics: usize,
     pub words: usize,
-    /// Of the Gamma prior of `theta`.
+    /// Shape of the Gamma prior of `theta`.
     pub prior: f64,
-    /// The concentration of the shares of topics.
+    /// Concentration of the Dirichlet prior of topic probabilities.
     pub alpha: f64,
-    /// Gibbs sweeps over the topics of a document: left out, and averaged.
+    /// Gibbs sweeps over the topics of a document: burn-in sweeps, and averaged sweeps.
     pub sweeps: [usize; 2],
 }
 
@@ -41,18 +41,18 @@ pub struct Lda {
     gibbs: Gibbs,
 }
 
-/// The topics of the words of one document.
+/// Gibbs sampler of the topics of the words of one document.
 #[derive(Clone, Default)]
 struct Gibbs {
     of_word: Vec<usize>,
     of_document: Vec<f64>,
-    /// Cumulated probabilities of topics.
+    /// Cumulative probabilities of topics.
     cumulated: Vec<f64>,
 }
 
 impl Gibbs {
-    /// Draws topics given `theta`. After each kept sweep `keep` receives the topics of the words and the number of words of
-    /// each topic.
+    /// Draws topics given `theta`. After each averaged sweep, `keep` receives the topics of the words and the number of
+    /// words of each topic.
     fn run(
         &mut self,
         (theta, sums): (&[f64], &[f64]),
@@ -66,7 +66,7 @@ impl Gibbs {
         self.of_document.resize(topics, 0.0);
         self.of_word.clear();
         self.cumulated.resize(topics, 0.0);
-        // The first pass gives every word its first topic, given those of the words before it.
+        // Sweep 0 initialises the topic of every word, given the topics of the preceding words.
         for sweep in 0..=sweeps[0] + sweeps[1] {
             for (place, &word) in document.iter().enumerate() {
                 if sweep > 0 {
@@ -95,7 +95,7 @@ impl Gibbs {
 }
 
 impl Lda {
-    /// For a corpus of this many documents, with an empty minibatch.
+    /// Creates a model of a corpus of `corpus` documents, with an empty minibatch.
     pub fn new(shape: Shape, corpus: usize, streams: SeedTree) -> Self {
         let size = shape.topics * shape.words;
         Self {
@@ -123,7 +123,8 @@ impl Lda {
         }
     }
 
-    /// The probability of every second word of a document under `theta`, with topic probabilities from the other words.
+    /// Returns the probability of every second word of a document under `theta`. The other words determine the topic
+    /// probabilities.
     pub fn predict(&mut self, theta: &[f64], document: &[usize]) -> Vec<f64> {
         self.sum(theta);
         let Self { shape, stream, sums, gibbs, .. } = self;
@@ -175,7 +176,7 @@ impl Target<f64> for Lda {
         }
     }
 
-    /// Given the topics of the words of the last gradient.
+    /// Computes the potential given the topic counts of the last gradient.
     fn potential(&mut self, theta: &[f64], potential: &mut [f64]) {
         self.sum(theta);
         let words = theta.iter().zip(&self.counts);

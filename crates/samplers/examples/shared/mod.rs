@@ -1,6 +1,6 @@
 //! Shared parts of the examples: a report of tables, a line figure, command-line options.
 
-#![allow(dead_code)] // Each example takes a part.
+#![allow(dead_code)] // Each example uses a part.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -18,8 +18,8 @@ use rand_distr::{Distribution, Gamma};
 
 pub type Outcome = Result<(), Box<dyn Error>>;
 
-/// Checks that the command line has these options alone, and `--out`, each with a value: an example may run for hours, and
-/// replaces the page of an earlier run.
+/// Checks that the command line has only options in `known` and `--out`, each with a value. The check comes first, as
+/// an example may run for hours and replaces the page of an earlier run.
 pub fn check_options(known: &[&str]) -> Outcome {
     check_arguments(env::args_os().skip(1), known)
 }
@@ -37,18 +37,18 @@ pub fn check_arguments(mut arguments: impl Iterator<Item = OsString>, known: &[&
     Ok(())
 }
 
-/// The value after `--name` on the command line.
+/// Returns the value after the option `name` on the command line.
 pub fn option(name: &str) -> Option<PathBuf> {
     let mut arguments = env::args_os().skip_while(|argument| argument.to_str() != Some(name));
     arguments.nth(1).map(PathBuf::from)
 }
 
-/// The whole number after `--name`, at least 1, or another where there is none.
+/// Returns the whole number after the option `name`, at least 1, or `otherwise` if the option is absent.
 pub fn number_option(name: &str, otherwise: usize) -> Result<usize, Box<dyn Error>> {
     number_from(name, otherwise, 1)
 }
 
-/// The whole number after `--name`, at least `least`, or another where there is none.
+/// Returns the whole number after the option `name`, at least `least`, or `otherwise` if the option is absent.
 pub fn number_from(name: &str, otherwise: usize, least: usize) -> Result<usize, Box<dyn Error>> {
     option(name).map_or(Ok(otherwise), |value| whole_number(name, &value.to_string_lossy(), least))
 }
@@ -58,7 +58,7 @@ pub fn whole_number(name: &str, text: &str, least: usize) -> Result<usize, Box<d
     number.ok_or_else(|| format!("{name} {text}: expected a whole number, at least {least}").into())
 }
 
-/// The content of a compressed file.
+/// Reads and decompresses a gzip file.
 pub fn read_gzip(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -66,7 +66,7 @@ pub fn read_gzip(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(bytes)
 }
 
-/// A draw from a Dirichlet law.
+/// Draws from a Dirichlet distribution.
 pub fn dirichlet(concentrations: &[f64], stream: &mut SeededRng) -> Vec<f64> {
     let parts: Vec<f64> = concentrations
         .iter()
@@ -76,7 +76,7 @@ pub fn dirichlet(concentrations: &[f64], stream: &mut SeededRng) -> Vec<f64> {
     parts.iter().map(|part| part / sum).collect()
 }
 
-/// An index, drawn with these probabilities.
+/// Draws an index with probabilities `shares`.
 pub fn draw(shares: &[f64], stream: &mut SeededRng) -> usize {
     let mut left: f64 = stream.random();
     let found = shares.iter().position(|share| {
@@ -86,8 +86,8 @@ pub fn draw(shares: &[f64], stream: &mut SeededRng) -> usize {
     found.unwrap_or(shares.len() - 1)
 }
 
-/// Appends a one and normal inputs of this deviation, and draws a label from the logistic model with the coefficients
-/// `truth`, the first of which is the constant.
+/// Appends a one and normal inputs of standard deviation `deviation` to `row`. Returns a label, drawn from the logistic
+/// model with coefficients `truth`, the first of which is the constant.
 pub fn logistic_row(deviation: f64, truth: &[f64], row: &mut Vec<f64>, stream: &mut SeededRng) -> bool {
     let start = row.len();
     row.push(1.0);
@@ -97,26 +97,26 @@ pub fn logistic_row(deviation: f64, truth: &[f64], row: &mut Vec<f64>, stream: &
     activation + (uniform / (1.0 - uniform)).ln() > 0.0
 }
 
-/// The mean of the last fifth of a trace, and the first sample, counted from one, from which on it stays within one
-/// percent of that.
+/// Returns the mean of the last fifth of a trace, and the first sample, counted from one, from which the trace stays
+/// within one percent of the mean.
 pub fn convergence(trace: &[f64]) -> (f64, usize) {
     let settled = settled(trace);
     (settled, reached(trace, settled))
 }
 
-/// The mean of the last fifth of a trace.
+/// Computes the mean of the last fifth of a trace.
 pub fn settled(trace: &[f64]) -> f64 {
     let tail = &trace[trace.len() - (trace.len() / 5).max(1)..];
     tail.iter().sum::<f64>() / tail.len() as f64
 }
 
-/// The first sample, counted from one, from which on a trace stays within one percent of `value`.
+/// Returns the first sample, counted from one, from which a trace stays within one percent of `value`.
 pub fn reached(trace: &[f64], value: f64) -> usize {
     let last_out = trace.iter().rposition(|sample| (sample / value - 1.0).abs() > 0.01);
     last_out.map_or(1, |index| index + 2)
 }
 
-/// After each number of draws the mean of the latter half of them.
+/// Computes, after every draw, the mean of the latter half of the draws so far.
 pub fn halves(trace: &[f64]) -> Vec<f64> {
     let latter = (1..=trace.len()).map(|count| &trace[count / 2..count]);
     latter.map(|half| half.iter().sum::<f64>() / half.len() as f64).collect()
@@ -141,7 +141,7 @@ impl Report {
         }
     }
 
-    /// A page with a name of its own.
+    /// Sets the name of the page, which is otherwise that of the example.
     #[must_use]
     pub fn on(mut self, page: &str) -> Self {
         page.clone_into(&mut self.page);
@@ -183,7 +183,7 @@ pub fn plot(name: &str, title: &str, axes: [&str; 2], series: &[Series]) -> Outc
     Ok(())
 }
 
-/// Shortest useful form of a number in a table.
+/// Formats a number for a table.
 pub fn number(value: f64) -> String {
     match value.abs() {
         magnitude if !value.is_finite() || magnitude == 0.0 => format!("{value}"),
@@ -194,7 +194,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// `[first, numbers...]` as a row.
+/// Formats `[first, numbers...]` as a row of a table.
 pub fn row(first: &str, values: &[f64]) -> Vec<String> {
     std::iter::once(first.to_owned()).chain(values.iter().map(|&value| number(value))).collect()
 }

@@ -1,8 +1,8 @@
-//! A target with another metric.
+//! A target with a replaced metric.
 
 use alphamf_samplers::{Metric, Minibatch, Target};
 
-/// A target of one block with a metric in place of its own.
+/// A target of one block whose metric is replaced by `metric`.
 #[derive(Clone)]
 pub struct WithMetric<Law, Other> {
     pub law: Law,

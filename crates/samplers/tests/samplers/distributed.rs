@@ -142,7 +142,7 @@ fn a_rank_sends_its_columns_and_inner_products() {
 /// With as many blocks as rows and columns, all parts of a full square matrix are equal. With entries in the first
 /// block alone, one part has them all.
 #[test]
-fn a_chain_knows_how_uneven_its_parts_are() {
+fn a_chain_reports_how_uneven_its_parts_are() {
     let settings = DistributedSettings { method: Method::Sgld, step_size: 0.01, seed: 3 };
     let imbalance = |entries: Vec<(usize, usize, f64)>| {
         let target = Factorisation::new(1, [4, 4], 2, 0..2, entries);

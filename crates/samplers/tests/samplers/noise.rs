@@ -186,7 +186,7 @@ fn multiples_of_the_identity_are_one_gradient_noise() {
 
 /// Redrawn momenta are new, and do not change the stationary distribution.
 #[test]
-fn momenta_may_be_drawn_anew() {
+fn momenta_may_be_redrawn() {
     let streams = SeedTree::new(3);
     let gradient = constant(0.1);
     let sghmc = SghmcSettings { gradient, friction: 0.05 };
