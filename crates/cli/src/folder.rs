@@ -424,7 +424,7 @@ fn denoise(
     };
     let denoised = recording.denoise(&mut |seconds, duration| progress.update(seconds, duration))?;
     // Held until the reports are recorded.
-    let _turn = denoised.content().map(|_| NamingLock::wait(output)).transpose()?;
+    let _lock = denoised.content().map(|_| NamingLock::wait(output)).transpose()?;
     let mut made = None;
     if let Some(content) = denoised.content() {
         // Another run may have completed all outputs meanwhile. `work` also refuses to replace files that appeared or

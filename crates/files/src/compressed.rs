@@ -455,9 +455,9 @@ impl CompressedDecoder {
             return true;
         }
         let end = packet.data.last_chunk::<2>().map_or(0, |end| u16::from_be_bytes(*end));
-        let has_signature = end.trailing_zeros() < 8 && end >> end.trailing_zeros() & END == END;
+        let ends_with_marker = end.trailing_zeros() < 8 && end >> end.trailing_zeros() & END == END;
         let (declared, error) = self.clock.samples(packet.dur.get(), self.rate());
-        has_signature && (!self.is(FORMAT_ID_ISOMP4) || declared.abs_diff(frames as u64) <= error)
+        ends_with_marker && (!self.is(FORMAT_ID_ISOMP4) || declared.abs_diff(frames as u64) <= error)
     }
 
     /// Mean bit rate of a lossy codec so far, bit/s per channel.

@@ -79,7 +79,7 @@ mod tests {
         fs::write(&count, "0").unwrap();
         let work = || {
             for _ in 0..20 {
-                let _turn = NamingLock::wait(&output).unwrap();
+                let _lock = NamingLock::wait(&output).unwrap();
                 let before: usize = fs::read_to_string(&count).unwrap().parse().unwrap();
                 thread::yield_now();
                 fs::write(&count, (before + 1).to_string()).unwrap();

@@ -67,13 +67,13 @@ impl Counters {
 /// The input end.
 pub struct Entrance {
     ring: Producer<Frame>,
-    known: Arc<Counters>,
+    counters: Arc<Counters>,
 }
 
 /// The output end.
 pub struct Exit {
     ring: Consumer<Frame>,
-    known: Arc<Counters>,
+    counters: Arc<Counters>,
     resampler: Resampler<2>,
     /// Input frames per output frame, with exact clocks.
     nominal: f64,
@@ -119,10 +119,10 @@ impl Longest {
 pub fn bridge(input_rate: u32, output_rate: u32) -> (Entrance, Exit, Arc<Counters>) {
     let rate = f64::from(input_rate);
     let (producer, consumer) = RingBuffer::new((MAX_DELAY_SECONDS * rate) as usize);
-    let known = Arc::new(Counters::default());
+    let counters = Arc::new(Counters::default());
     let exit = Exit {
         ring: consumer,
-        known: Arc::clone(&known),
+        counters: Arc::clone(&counters),
         resampler: Resampler::new((f64::from(output_rate) / rate).min(1.0)),
         nominal: rate / f64::from(output_rate),
         rate,
@@ -133,21 +133,21 @@ pub fn bridge(input_rate: u32, output_rate: u32) -> (Entrance, Exit, Arc<Counter
         average: None,
         started: false,
     };
-    (Entrance { ring: producer, known: Arc::clone(&known) }, exit, known)
+    (Entrance { ring: producer, counters: Arc::clone(&counters) }, exit, counters)
 }
 
 impl Entrance {
     /// Announces a device block of `length` frames, which [`Self::push`] receives in parts.
     pub fn begin_block(&self, length: usize) {
         let length = u32::try_from(length).unwrap_or(u32::MAX);
-        self.known.input_block.fetch_max(length, Ordering::Relaxed);
+        self.counters.input_block.fetch_max(length, Ordering::Relaxed);
     }
 
     /// Buffers a part of a block. Frames beyond the capacity are dropped and counted.
     pub fn push(&mut self, frames: impl ExactSizeIterator<Item = Frame>) {
-        self.known.came.fetch_add(frames.len() as u64, Ordering::Relaxed);
+        self.counters.came.fetch_add(frames.len() as u64, Ordering::Relaxed);
         let dropped = frames.filter(|frame| self.ring.push(*frame).is_err()).count();
-        self.known.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
+        self.counters.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
     }
 }
 
@@ -155,7 +155,7 @@ impl Exit {
     /// Target delay for an output block of `block` input frames, in frames.
     fn wanted(&mut self, block: f64) -> f64 {
         self.output_block.add(block);
-        self.input_block.add(self.known.input_block.swap(0, Ordering::Relaxed).into());
+        self.input_block.add(self.counters.input_block.swap(0, Ordering::Relaxed).into());
         let wanted = self.output_block.get() + self.input_block.get() + SPARE_SECONDS * self.rate;
         self.most_wanted = self.most_wanted.max(wanted);
         self.memory -= block;
@@ -169,7 +169,7 @@ impl Exit {
 
     /// Fills a block of the output.
     pub fn fill(&mut self, output: impl ExactSizeIterator<Item = impl FnMut(Frame)>) {
-        self.known.went.fetch_add(output.len() as u64, Ordering::Relaxed);
+        self.counters.went.fetch_add(output.len() as u64, Ordering::Relaxed);
         let count = output.len() as f64;
         let wanted = self.wanted(count * self.nominal);
         let mut waiting = self.ring.slots() as f64;
@@ -177,7 +177,7 @@ impl Exit {
         if waiting > 2.0 * self.most_wanted + SPARE_SECONDS * self.rate {
             let dropped = (waiting - wanted) as usize;
             let _last = (0..dropped).map_while(|_| self.ring.pop().ok()).last();
-            self.known.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
+            self.counters.dropped.fetch_add(dropped as u64, Ordering::Relaxed);
             self.average = self.average.map(|_| wanted);
             waiting = wanted;
         }
@@ -190,7 +190,7 @@ impl Exit {
             *average +=
                 (count / (AVERAGE_SECONDS * self.rate / self.nominal)).min(1.0) * (waiting - *average);
             hurry = (RATIO_GAIN * (*average - wanted) / self.rate).clamp(-MAX_HURRY, MAX_HURRY);
-            self.known.waiting.store(*average as u32, Ordering::Relaxed);
+            self.counters.waiting.store(*average as u32, Ordering::Relaxed);
         }
         let step = self.nominal * (1.0 + hurry);
         let mut missing = 0;
@@ -204,7 +204,7 @@ impl Exit {
             place(frame.unwrap_or_default());
         }
         if self.started {
-            self.known.missing.fetch_add(missing, Ordering::Relaxed);
+            self.counters.missing.fetch_add(missing, Ordering::Relaxed);
         }
     }
 }

@@ -312,7 +312,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
     let live = denoiser(arguments, &input, rates.0)?;
     let latency_seconds = live.latency() as f64 / f64::from(rates.0);
 
-    let (entrance, exit, known) = bridge(rates.0, rates.1);
+    let (entrance, exit, counters) = bridge(rates.0, rates.1);
     let meters = Arc::new(Meters::default());
     let (sender, errors) = mpsc::sync_channel(ERRORS);
     let capture = Capture { live, entrance, meters: Arc::clone(&meters), channels: input.channels() };
@@ -342,12 +342,12 @@ pub fn run(arguments: &Arguments, common: &Common) -> anyhow::Result<ExitCode> {
             speech_dbfs,
             gain_db,
             speech_probability,
-            delay_seconds: latency_seconds + seconds(known.waiting().into(), rates.0),
-            dropped_seconds: seconds(known.dropped(), rates.0),
-            missing_seconds: seconds(known.missing(), rates.1),
+            delay_seconds: latency_seconds + seconds(counters.waiting().into(), rates.0),
+            dropped_seconds: seconds(counters.dropped(), rates.0),
+            missing_seconds: seconds(counters.missing(), rates.1),
         }
     };
-    let ended = wait(&errors, &known, shown, &readings, [&input, &output]);
+    let ended = wait(&errors, &counters, shown, &readings, [&input, &output]);
     streams.end();
     if matches!(shown, Shown::Meters { .. }) {
         write_error("\n");
@@ -456,7 +456,7 @@ impl<'a> Monitored<'a> {
 /// Shows the levels until Ctrl-C; fails if a device does.
 fn wait(
     errors: &mpsc::Receiver<DeviceError>,
-    known: &Counters,
+    counters: &Counters,
     shown: Shown,
     readings: &dyn Fn() -> Readings,
     [input, output]: [&Chosen; 2],
@@ -465,7 +465,7 @@ fn wait(
     let mut monitored = [input, output].map(Monitored::new);
     let mut logged = Instant::now();
     while interrupted().is_continue() {
-        for (monitored, now) in monitored.iter_mut().zip([known.came(), known.went()]) {
+        for (monitored, now) in monitored.iter_mut().zip([counters.came(), counters.went()]) {
             monitored.look(now)?;
         }
         match errors.recv_timeout(REFRESH) {

@@ -98,8 +98,8 @@ fn levels_of_several_blocks_are_one_table_and_a_run_that_fails_leaves_none() {
     assert!(starts.len().is_multiple_of(200) && starts.is_sorted(), "{}", starts.len());
     let bands = starts.len() / 200;
     assert!(starts.iter().enumerate().all(|(row, &start)| start == (row / bands) as f64 / 10.0));
-    let stderr = denoise([&input, &output]).args(FAST).args(["--levels", "-"]).assert().success();
-    assert!(stderr.get_output().stdout == table.as_bytes());
+    let assert = denoise([&input, &output]).args(FAST).args(["--levels", "-"]).assert().success();
+    assert!(assert.get_output().stdout == table.as_bytes());
     let bytes = fs::read(&input).unwrap();
     fs::write(&input, &bytes[..bytes.len() - 1_000]).unwrap();
     [&output, &levels].into_iter().for_each(|path| fs::remove_file(path).unwrap());
@@ -411,8 +411,8 @@ fn the_speech_track_suits_every_recording() {
     assert_eq!((slots(&json, 0), slots(&json, 1)), (100, 100));
     assert!(json["channels"][1]["segments"].as_array().unwrap().is_empty(), "a silent channel");
     // Standard output, and a format other than that of the file extension.
-    let stderr = denoise([&input, &output]).args(FAST).args(["--speech", "-"]).assert().success();
-    assert!(stderr.get_output().stdout.starts_with(b"{\"file\":\"in.wav\""));
+    let assert = denoise([&input, &output]).args(FAST).args(["--speech", "-"]).assert().success();
+    assert!(assert.get_output().stdout.starts_with(b"{\"file\":\"in.wav\""));
     let format = ["--speech", file, "--speech-format", "textgrid", "--channels", "separate"];
     denoise([&input, &output]).args(FAST).args(format).assert().success();
     let tiers = tiers(&fs::read_to_string(&track).unwrap());

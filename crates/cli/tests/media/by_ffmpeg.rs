@@ -51,12 +51,12 @@ fn video_is_copied_and_its_audio_replaced() {
         output.stdout
     };
     assert_eq!(hashes("talk.mkv"), hashes("clean.mkv"), "the pictures are not touched");
-    let stderr = tags(folder.path(), "clean.mkv");
+    let found = tags(folder.path(), "clean.mkv");
     for (tag, place) in
         [("language=fre", 0), ("title=pictures", 0), ("language=deu", 1), ("title=a = voice", 1)]
     {
-        let stream = stderr.split("[stream]").nth(place + 1).unwrap_or_default();
-        assert!(stream.contains(tag), "{tag} of {stderr}");
+        let stream = found.split("[stream]").nth(place + 1).unwrap_or_default();
+        assert!(stream.contains(tag), "{tag} of {found}");
     }
 
     let without = message(denoise(&folder, &["talk.mkv", "none.mp3"]).env("PATH", ""), USAGE);
@@ -144,12 +144,12 @@ fn a_full_disk_is_an_error_of_every_encoder() {
              echo \"code $?\"; ls -A disk; cat disk/{output}"
         );
         let found = isolated(folder.path(), &script).unwrap();
-        let stderr = String::from_utf8_lossy(&found.stdout);
+        let stdout = String::from_utf8_lossy(&found.stdout);
         assert_eq!(
-            stderr,
+            stdout,
             format!("code {OUTPUT}\n{output}\nbefore\n"),
             "{}",
-            String::from_utf8_lossy(&found.stderr)
+            String::from_utf8_lossy(&found.stdout)
         );
     }
 }

@@ -32,18 +32,18 @@ fn metadata_and_speaker_positions_are_kept() {
 fn tags_are_kept_by_every_encoder() {
     let folder = TempDir::new().unwrap();
     let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=0.3:amplitude=0.1:seed=1"];
-    let stderr =
+    let wanted =
         ["title=A title", "artist=Someone", "album=Many", "comment=A comment", "date=2021", "track=3"];
-    let stderr = stderr.map(|tag| ["-metadata", tag]).concat();
+    let wanted = wanted.map(|tag| ["-metadata", tag]).concat();
     let inputs = ["in.mp3", "in.m4a", "in.ogg", "in.opus", "in.mka", "in.flac", "in.wav", "in.wma"];
-    let options = [&stderr[..], &["-metadata:s:a:0", "language=deu"]].concat();
+    let options = [&wanted[..], &["-metadata:s:a:0", "language=deu"]].concat();
     if !encoded(&folder, &sound, &inputs.map(|input| (input, &options[..]))) {
         return;
     }
     let check = |from: &str, output: &str| {
         let tags = tags(folder.path(), output);
-        for stderr in ["=a title", "=someone", "=many", "=a comment", "=2021", "track=3"] {
-            assert!(tags.contains(stderr), "{from} to {output}, {stderr}: {tags}");
+        for tag in ["=a title", "=someone", "=many", "=a comment", "=2021", "track=3"] {
+            assert!(tags.contains(tag), "{from} to {output}, {tag}: {tags}");
         }
         tags
     };
@@ -71,8 +71,8 @@ fn tags_are_kept_by_every_encoder() {
 fn names_of_wav_chunks_are_no_tags() {
     let folder = TempDir::new().unwrap();
     let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=0.3:amplitude=0.1:seed=1"];
-    let stderr = ["-metadata", "comment=A comment", "-metadata", "composer=Someone", "in.flac"];
-    if !ffmpeg(folder.path(), &[&sound[..], &stderr].concat()) {
+    let wanted = ["-metadata", "comment=A comment", "-metadata", "composer=Someone", "in.flac"];
+    if !ffmpeg(folder.path(), &[&sound[..], &wanted].concat()) {
         return;
     }
     // The LIST chunk of the WAV file contains both chunks.
@@ -85,8 +85,8 @@ fn names_of_wav_chunks_are_no_tags() {
             denoise(&folder, &[input, output, "--force"]).write_stdin(piped.clone()).assert().success();
             let tags = tags(folder.path(), output);
             assert!(!tags.contains("isbj") && !tags.contains("imus"), "{input} to {output}: {tags}");
-            for stderr in ["=a comment", "composer=someone"] {
-                assert_eq!(tags.matches(stderr).count(), 1, "{input} to {output}: {tags}");
+            for tag in ["=a comment", "composer=someone"] {
+                assert_eq!(tags.matches(tag).count(), 1, "{input} to {output}: {tags}");
             }
         }
     }
@@ -97,9 +97,9 @@ fn names_of_wav_chunks_are_no_tags() {
 fn texts_of_wav_files_reach_ffmpeg_in_utf_8() {
     let folder = TempDir::new().unwrap();
     let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=0.3:amplitude=0.1:seed=1"];
-    let stderr =
+    let wanted =
         ["-metadata", "title=0bung #", "-metadata", "artist=A name", "-c:a", "adpcm_ima_wav", "in.wav"];
-    if !ffmpeg(folder.path(), &[&sound[..], &stderr].concat()) {
+    if !ffmpeg(folder.path(), &[&sound[..], &wanted].concat()) {
         return;
     }
     let path = folder.path().join("in.wav");
@@ -212,10 +212,10 @@ fn tags_without_a_place_in_wav_come_back() {
     let folder = TempDir::new().unwrap();
     let sound = ["-f", "lavfi", "-i", "anoisesrc=sample_rate=16000:duration=0.3:amplitude=0.1:seed=1"];
     let names = ["title", "artist", "composer", "album_artist", "track", "language", "mood"];
-    let stderr: Vec<String> = names.iter().map(|name| format!("{name}=my {name}")).collect();
-    let stderr: Vec<&str> = stderr.iter().flat_map(|tag| ["-metadata", tag]).collect();
+    let wanted: Vec<String> = names.iter().map(|name| format!("{name}=my {name}")).collect();
+    let wanted: Vec<&str> = wanted.iter().flat_map(|tag| ["-metadata", tag]).collect();
     for input in ["in.flac", "in.mp3", "in.caf", "in.wav"] {
-        if !ffmpeg(folder.path(), &[&sound[..], &stderr, &[input]].concat()) {
+        if !ffmpeg(folder.path(), &[&sound[..], &wanted, &[input]].concat()) {
             return;
         }
         for (from, to) in [(input, "there.wav"), ("there.wav", "back.flac"), ("back.flac", "again.wav")] {

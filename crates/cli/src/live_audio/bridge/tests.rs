@@ -23,7 +23,7 @@ fn devices(
     blocks: (usize, usize),
     seconds: f64,
 ) -> (Vec<Frame>, Arc<Counters>) {
-    let (mut entrance, mut exit, known) = bridge(rates.0, rates.1);
+    let (mut entrance, mut exit, counters) = bridge(rates.0, rates.1);
     let tone = |n: usize| (n as f64 * 2.0 * PI * 440.0 / f64::from(rates.0)).sin() as f32;
     let (mut came, mut output) = (0, Vec::new());
     while (output.len() as f64) < seconds * f64::from(rates.1) {
@@ -35,7 +35,7 @@ fn devices(
         }
         output.extend(fill(&mut exit, blocks.1));
     }
-    (output, known)
+    (output, counters)
 }
 
 #[test]
@@ -49,16 +49,16 @@ fn a_tone_stays_a_tone_at_any_rates_and_clocks() {
         ((16_000, 48_000), 0.0, (64, 1_024)),
         ((48_000, 48_000), 1e-4, (4_096, 480)),
     ] {
-        let (output, known) = devices(rates, wrong, blocks, 15.0);
+        let (output, counters) = devices(rates, wrong, blocks, 15.0);
         let rate = f64::from(rates.1);
         // In the first second, the buffer fills.
         let settled = &output[rates.1 as usize..];
         let context = format!("{rates:?}, clock wrong by {wrong}, blocks of {blocks:?}");
-        assert_eq!(known.dropped(), 0, "{context}");
-        assert_eq!(known.missing(), 0, "{context}");
+        assert_eq!(counters.dropped(), 0, "{context}");
+        assert_eq!(counters.missing(), 0, "{context}");
         assert!(settled.iter().all(|[l, r]| (l + r).abs() < 1e-6), "{context}");
         let longest = (blocks.0 as f64 / f64::from(rates.0) + blocks.1 as f64 / rate + 0.015) * 2.0;
-        assert!(f64::from(known.waiting()) < longest * f64::from(rates.0), "{context}");
+        assert!(f64::from(counters.waiting()) < longest * f64::from(rates.0), "{context}");
         // A sinusoid solves y[n-1] + y[n+1] = 2 cos(w) y[n]: the residual is noise and clicks.
         let w = 2.0 * PI * 440.0 / rate * (1.0 + wrong);
         let error = settled
@@ -86,9 +86,9 @@ fn at_equal_rates_and_clocks_samples_stay_what_they_are() {
 
 #[test]
 fn an_input_that_stops_is_silence_and_goes_on_and_one_that_floods_is_dropped() {
-    let (mut entrance, mut exit, known) = bridge(48_000, 48_000);
+    let (mut entrance, mut exit, counters) = bridge(48_000, 48_000);
     assert!(fill(&mut exit, 480).iter().all(|frame| *frame == [0.0; 2]));
-    assert_eq!(known.missing(), 0, "before anything came");
+    assert_eq!(counters.missing(), 0, "before anything came");
     let mut feed = |exit: &mut Exit, blocks: usize| {
         let mut last = Vec::new();
         for _ in 0..blocks {
@@ -98,32 +98,32 @@ fn an_input_that_stops_is_silence_and_goes_on_and_one_that_floods_is_dropped() {
         last
     };
     assert!(feed(&mut exit, 20).iter().all(|frame| (frame[0] - 0.5).abs() < 1e-3));
-    let before = known.missing();
+    let before = counters.missing();
     for _ in 0..10 {
         fill(&mut exit, 480);
     }
-    assert!(known.missing() > before);
+    assert!(counters.missing() > before);
     assert!(fill(&mut exit, 480).iter().all(|frame| *frame == [0.0; 2]));
     assert!(feed(&mut exit, 20).iter().all(|frame| (frame[0] - 0.5).abs() < 1e-3));
-    assert_eq!(known.dropped(), 0);
+    assert_eq!(counters.dropped(), 0);
     // Three seconds at once: the ring holds two, of which the output keeps some ms.
     for _ in 0..300 {
         push(&mut entrance, &[[0.25; 2]; 480]);
     }
     fill(&mut exit, 480);
-    assert!(known.dropped() > 130_000, "{}", known.dropped());
+    assert!(counters.dropped() > 130_000, "{}", counters.dropped());
     assert!(exit.ring.slots() < 2_000);
 }
 
 #[test]
 fn one_long_block_does_not_delay_for_ever() {
-    let (mut entrance, mut exit, known) = bridge(48_000, 48_000);
+    let (mut entrance, mut exit, counters) = bridge(48_000, 48_000);
     let run = |entrance: &mut Entrance, exit: &mut Exit, seconds: usize| {
         for _ in 0..seconds * 100 {
             push(entrance, &[[0.5; 2]; 480]);
             fill(exit, 480);
         }
-        known.waiting()
+        counters.waiting()
     };
     let before = run(&mut entrance, &mut exit, 5);
     // The input is delayed by 90 ms.
@@ -131,11 +131,11 @@ fn one_long_block_does_not_delay_for_ever() {
     push(&mut entrance, &[[0.5; 2]; 4_800]);
     fill(&mut exit, 480);
     let during = run(&mut entrance, &mut exit, 5);
-    let missing = known.missing();
+    let missing = counters.missing();
     assert!(during > before + 3_000, "{before} frames, {during} after a long block");
     let after = run(&mut entrance, &mut exit, 60);
     assert!(after < before + 240, "{before} frames, {after} a minute after a long block");
-    assert_eq!((known.missing(), known.dropped()), (missing, 0));
+    assert_eq!((counters.missing(), counters.dropped()), (missing, 0));
 }
 
 #[test]
